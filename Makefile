@@ -205,7 +205,7 @@ FEDERATIONS = benchmarks/paper-federations.jsonl
 
 .PHONY: paper
 paper: setup ## the paper's 1,120 cells in folder PAPER (build/paper), then their page in docs/results (hours; continues where it was stopped, on any machine)
-	@if [ -e $(PAPER)/cells.sqlite ]; then stage="resume $(PAPER)"; else stage="run paper --out $(PAPER)"; fi; \
+	@mkdir -p $(dir $(PAPER)); if [ -e $(PAPER)/cells.sqlite ]; then stage="resume $(PAPER)"; else stage="run paper --out $(PAPER)"; fi; \
 	  $(BIN)/sluice lab $$stage --federations $(FEDERATIONS) || [ $$? -eq 3 ]
 	$(BIN)/sluice lab audit $(PAPER)
 	$(BIN)/sluice lab report $(PAPER) --out $(PAPER)/report.html --paper docs/results/lab-paper.md

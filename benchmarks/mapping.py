@@ -25,10 +25,12 @@ analyser. `sluice plant map` proposes which tag is which point of a template tha
 another plant. Proposals with a confidence below 0.9 are shown to an operator and not taken.
 
 *Right* counts points that move in the reference. *Right or twin* also counts a tag that is proposed
-for the point of its twin: both tags have the same reading in every row of the site, and both points
-in every row of the reference. Exchanged twins give the same statistic. No data tells them apart.
-They are proposed in the order of their tags. Here tags are drawn, so that is right in half of the
-sites by chance.
+for a point that no reading tells from its own. There are two such pairs of points. MV301 and MV303
+have the same reading in every row. FIT401 and FIT501 are two meters of one flow, with equal noise;
+some sites have one of them only. Exchanged twins give the same statistic, or one that differs by
+noise. They are proposed in the order of their tags. Here tags are drawn, so that is right in half
+of the sites by chance: a method that is right wherever readings can tell has about 95 % right.
+*Told apart* counts the points without a twin.
 """
 
 
@@ -40,6 +42,8 @@ class Counted:
     moving: int  # tags whose point moves in the reference
     right: int  # of them
     twins: int  # of them: proposed for the point of their twin
+    apart: int  # tags whose point moves and has no twin in the reference
+    apart_right: int  # of them
     tags: int
     all_right: int  # of all tags; points that never move are guesses
     wrong_confidence: float  # the largest of a wrong proposal that is no twin
@@ -56,12 +60,16 @@ def counted(seed: int, template: Template, *, days: float = DAYS) -> Counted:
     moving = [match for match in matches if truth.get(match.tag, "") not in (still | {""})]
     right = [match for match in moving if match.point == truth[match.tag]]
     twins = [match for match in moving if match not in right and truth[match.tag] in match.twins]
+    paired = {point.name for point in template.points if point.twins}
+    apart = [match for match in moving if truth[match.tag] not in paired]
     wrong = [match for match in matches if _wrong(match, truth.get(match.tag))]
     return Counted(
         seed=seed,
         moving=len(moving),
         right=len(right),
         twins=len(twins),
+        apart=len(apart),
+        apart_right=sum(match in right for match in apart),
         tags=len(matches),
         all_right=sum(match.point == truth.get(match.tag) for match in matches),
         wrong_confidence=max((match.confidence for match in wrong), default=0.0),
@@ -77,6 +85,7 @@ def page(sites: Sequence[Counted]) -> str:
     """Return the page of what is counted."""
     moving, right = sum(one.moving for one in sites), sum(one.right for one in sites)
     twins = sum(one.twins for one in sites)
+    apart, told = sum(one.apart for one in sites), sum(one.apart_right for one in sites)
     tags = sum(one.tags for one in sites)
     worst = max(one.wrong_confidence for one in sites)
     held = "holds" if right >= 0.95 * moving else "is missed"
@@ -84,16 +93,21 @@ def page(sites: Sequence[Counted]) -> str:
     found = (
         f"{len(sites)} sites, seeds {sites[0].seed} to {sites[-1].seed}: **{right / moving:.1%} of "
         f"{moving} moving points are right, {(right + twins) / moving:.1%} are right or twins.** "
-        f"The target of 95 % {held} if twins count as wrong, and {either} if they do not. Of all "
+        f"Of the {apart} without a twin, {told / apart:.1%} are right. The target of 95 % {held} "
+        f"if exchanged twins count as wrong, and {either} if they do not. Of all "
         f"{tags} tags, {sum(one.all_right for one in sites) / tags:.1%} are right: points that "
         f"never move are guesses. The largest confidence of a wrong proposal is {worst:.3f}; "
         f"above {CONFIDENT} none may be wrong.\n"
     )
-    columns = ("seed", "moving", "right", "right or twin", "taken", "largest confidence, if wrong")
-    lines = [HEAD, found, f"| {' | '.join(columns)} |", "|---|---|---|---|---|---|"]
+    columns = (
+        *("seed", "moving", "right", "right or twin", "told apart", "taken"),
+        "largest confidence, if wrong",
+    )
+    lines = [HEAD, found, f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
     lines += [
         f"| {one.seed} | {one.moving} | {one.right} | {one.right + one.twins} | "
-        f"{one.confident} of {one.tags} | {one.wrong_confidence:.3f} |"
+        f"{one.apart_right} of {one.apart} | {one.confident} of {one.tags} | "
+        f"{one.wrong_confidence:.3f} |"
         for one in sites
     ]
     return "\n".join(lines) + "\n"
@@ -103,7 +117,7 @@ def main() -> None:
     """Count the sites and write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks mapping", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("docs/results/mapping.md"))
-    parser.add_argument("--first-seed", type=int, default=140, help="settings: below 100")
+    parser.add_argument("--first-seed", type=int, default=160, help="settings: below 100")
     parser.add_argument("--sites", type=int, default=20)
     given = parser.parse_args()
     reference = simulate("treatment", seed=REFERENCE_SEED, days=DAYS)

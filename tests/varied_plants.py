@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluice.admission.acceptance import ObjectionKind
 from sluice.admission.policy import HardenedPolicy, accept
 from sluice.invariants.mining.profiles import mine
 from sluice.invariants.ruleset import Profile, RuleSet
@@ -56,12 +55,13 @@ class VariedPlant:
         return cls(rules=rules, rules_file=rules_file, share=rows)
 
 
-def policy_for(plants: Iterable[VariedPlant], acceptance: str = "") -> str:
-    """Return a policy that declares what no rule of a plant reads, as an approver would."""
+def policy_for(plants: Iterable[VariedPlant]) -> str:
+    """Return the default policy with what an approver declares, and nothing that is loosened."""
     named = dict.fromkeys(
-        each.found if each.kind is ObjectionKind.UNEXPLAINED_STANDBY else each.subject
+        each.declares
         for plant in plants
         for each in accept(plant.rules, HardenedPolicy())
+        if each.declares
     )
     reasons = "".join(f'"{name}" = "nothing meters it"\n' for name in named)
-    return f'kind = "hardened"\n[acceptance]\n{acceptance}[acceptance.reasons]\n{reasons}'
+    return f'kind = "hardened"\n[acceptance.reasons]\n{reasons}'

@@ -27,7 +27,6 @@ SITE_OWN_UNTIL = 1.5  # days after the start-up
 MEMBER_DAYS = 1.5  # with the start-up
 ATTACKED_DAYS = 1.0
 CENTRE = 0.25  # days
-FEW = 4  # draws of the cells around the centre
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,9 +142,11 @@ SUBJECTS = (
         name="months of BATADAL",
         says="BATADAL's year, hourly, as 12 plants of 30 days. Each of them joins once, so there "
         "are 12 draws. It has the 3, 7 or 14 days before the 15th day. The other 11 months are the "
-        "members. Clean rows are measured on the 16 days that follow, attacks on dataset04 (7 "
-        "attacks)",
-        cells=tuple(Cell(days=days) for days in (3, 7, 14)),
+        "members, or the first 5 or 3 of them. Clean rows are measured on the 16 days that follow, "
+        "attacks on dataset04 (7 attacks)",
+        cells=tuple(
+            Cell(days=days, members=members) for members in (11, 5, 3) for days in (3, 7, 14)
+        ),
         seeds=tuple(range(MONTHS)),
         draw=_months,
     ),
@@ -159,8 +160,8 @@ SUBJECTS = (
         "and number of members changes at a time",
         cells=(
             *(Cell(days=days, spread=0.15, members=5) for days in (0.0625, CENTRE, 1.0)),
-            *(Cell(days=CENTRE, spread=spread, members=5, draws=FEW) for spread in (0.05, 0.25)),
-            *(Cell(days=CENTRE, spread=0.15, members=count, draws=FEW) for count in (3, 9)),
+            *(Cell(days=CENTRE, spread=spread, members=5) for spread in (0.05, 0.25)),
+            *(Cell(days=CENTRE, spread=0.15, members=count) for count in (3, 9)),
         ),
         seeds=tuple(range(100, 112)),
         draw=_sites,

@@ -29,11 +29,12 @@ from sluice.errors import SettingError
 from sluice.federation import VoteSettings, hold_vote
 from sluice.telemetry import Record, Scaler, Windows
 
-__all__ = ["BORROWED", "FALSE_TAILS", "WAYS", "ways"]
+__all__ = ["ALONE", "BORROWED", "FALSE_TAILS", "FITTED", "WAYS", "ways"]
 
 FALSE_TAILS = 2
 BORROWED = ("vote, borrowed", f"vote, borrowed, {FALSE_TAILS} lie")
-WAYS = ("alone", "vote, own thresholds", *BORROWED, "alone, threshold of fitted rows")
+ALONE, FITTED = "alone", "alone, threshold of fitted rows"
+WAYS = (ALONE, "vote, own thresholds", *BORROWED, FITTED)
 LATER = datetime(2026, 1, 1, tzinfo=UTC)
 OFTEN = LentTail(peaks=1_000, weeks=5_200.0, level=0.0, scale=1e-9, shape=-0.5)
 """The lie that votes most often: an alarm at the median score."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.admission.acceptance import ObjectionKind
+from sluice.admission.objections import ObjectionKind
 from sluice.admission.policy import HardenedPolicy, accept
 from sluice.attestation.log.entries import LogTerms
 from sluice.attestation.messages.groups import members_needed

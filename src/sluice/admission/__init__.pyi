@@ -1,6 +1,7 @@
-from .acceptance import Acceptance, Objection, ObjectionKind, commands, unsound
+from .acceptance import Acceptance, unsound
 from .gate import EmptyRulesWarning, Gate, judge
 from .measured import MeasuredBatch
+from .objections import Objection, ObjectionKind, commands
 from .policy import (
     BUILT_IN,
     HardenedPolicy,

@@ -32,16 +32,10 @@ import rfc8785
 import tomli_w
 from pydantic import TypeAdapter, ValidationError
 
-from sluice.admission.acceptance import (
-    NOTHING_DECLARED,
-    ROWS_MAX,
-    ROWS_MIN,
-    Acceptance,
-    Objection,
-    objections,
-)
+from sluice.admission.acceptance import NOTHING_DECLARED, ROWS_MAX, ROWS_MIN, Acceptance, objections
 from sluice.admission.judging import judge_floats, judge_integers, rows_within
 from sluice.admission.measured import MeasuredBatch
+from sluice.admission.objections import Objection
 from sluice.admission.verdict import Verdict
 from sluice.errors import RecordError, RulesFileError, SettingError
 from sluice.files import atomically, parse_toml, read_text

@@ -23,11 +23,15 @@ from sluice.cli.paths import reads_file, reads_record, writes_file
 from sluice.evaluation import Unlabelled
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from sluice.detector import Detector
     from sluice.evaluation import VoteCertificate
     from sluice.telemetry import Record
 
 __all__ = ["certificate_payload", "certify", "show_certificate"]
+
+MOST_NAMED = 3
 
 
 def certify(
@@ -202,6 +206,17 @@ def certificate_payload(certificate: "VoteCertificate") -> dict[str, object]:
         "points": [
             {"point": each.point, "members": list(each.members)} for each in certificate.points
         ],
+        "members_by_plant": [
+            {
+                "plant": each.plant,
+                "points": len(each.points),
+                "members": list(each.members),
+                "members_with_all_points": list(each.complete),
+                "fewest_members": each.fewest,
+                "points_with_fewest": list(each.weakest),
+            }
+            for each in certificate.by_plant
+        ],
         "groups": {name: list(plants) for name, plants in certificate.groups},
         "sentences": list(certificate.sentences),
     }
@@ -232,8 +247,30 @@ def show_certificate(certificate: "VoteCertificate", record: "Record") -> None:
             _delay(attack.certified_delay_s, "can be hidden"),
         )
     out.print(attacks)
+    if certificate.partial:
+        out.print(_support(certificate))
     for sentence in certificate.sentences:
         out.print(f"\n{sentence}" if sentence is certificate.sentences[0] else sentence)
+
+
+def _support(certificate: "VoteCertificate") -> "Table":
+    """Return, for this plant and for each member's points, how many members a vote rests on."""
+    shown = table(
+        "\nMembers that a vote rests on",
+        *("plant", "points", "members", "with all points", "fewest for a point", "which"),
+    )
+    for each in certificate.by_plant:
+        named = ", ".join(each.weakest[:MOST_NAMED])
+        more = len(each.weakest) - MOST_NAMED
+        shown.add_row(
+            each.plant or "this plant",
+            str(len(each.points)),
+            str(len(each.members)),
+            str(len(each.complete)),
+            str(each.fewest),
+            named + (f" and {more} more" if more > 0 else ""),
+        )
+    return shown
 
 
 def figure_lines(certificate: "VoteCertificate") -> tuple[tuple[str, str, str, str], ...]:

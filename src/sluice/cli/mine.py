@@ -101,8 +101,8 @@ def mine(
         bool,
         typer.Option(
             "--strict",
-            help="Do not write rules that the policy refuses or that would refuse too many clean "
-            "batches.",
+            help="Do not write rules that the policy refuses, or for which the target is not "
+            "promised: too many clean batches are refused, or too few were tried. Exit 3 then.",
         ),
     ] = False,
     plant: PlantPath = None,
@@ -117,7 +117,8 @@ def mine(
 
     All rows that are not labelled as attack are used. Limits are set by cross-validation, and the
     share of honest batches that the rules would refuse is predicted; exit 3 if it is above the
-    target (0.5 %, or the policy's refused_max). Rows are counted from 0 after --skip-seconds and
+    target (0.5 %, or the policy's refused_max). A short record promises nothing, and says so; with
+    --strict this is exit 3 too. Rows are counted from 0 after --skip-seconds and
     --every; B of A:B is excluded. With --policy, exit 3 also if the policy refuses the rules; every
     objection is listed, with the commands that cure them. --declare shows what the verdict would be
     if the approver declared these reasons.
@@ -150,7 +151,7 @@ def mine(
     if required is not None:
         refuse_unknown_tags(declared, rules, *([old] if old else []))
         objections = accept(rules, required, last=old, declared=declared)
-    promised = mined.honest is None or mined.honest.kept
+    promised = _promised(mined, strict=strict)
     written = not (strict and (objections or not promised))
     digest = save_rules(rules, out_path) if written else rules_hash(rules)
     if rules.empty:
@@ -171,6 +172,13 @@ def mine(
             typer.echo(f"sluice: {line}", err=True)
     if objections or not promised:
         raise typer.Exit(3)
+
+
+def _promised(mined: Mined, *, strict: bool) -> bool:
+    """Whether the target is kept; under --strict, on enough batches to say so."""
+    if mined.honest is None:
+        return True
+    return mined.honest.shown if strict else mined.honest.kept
 
 
 def _show(

@@ -81,12 +81,20 @@ def _lines(mined: Mined, rules: RuleSet, record: Record) -> Iterator[tuple[str, 
 
 
 def advice(honest: HonestRefusal, rules: RuleSet) -> Iterator[str]:
-    """Yield why the target is not met, the rules to blame, and what to do."""
+    """Yield why the target is not met or not shown, the rules to blame, and what to do."""
     worst = honest.worst
     if not worst.batches:
         yield (
             f"the clean rows are too few to try a batch of {worst.rows:,} rows, so no refusal rate "
             f"can be predicted; add {honest.rows_missing:,} rows "
+            f"({duration(honest.rows_missing * rules.stride_s)})"
+        )
+        return
+    if honest.kept:
+        yield (
+            f"{worst.batches} honest batches of {worst.rows:,} rows were tried, so up to "
+            f"{worst.high:.1%} refused may stay unseen, and the target of {honest.target:.1%} is "
+            f"not promised; add {honest.rows_missing:,} rows "
             f"({duration(honest.rows_missing * rules.stride_s)})"
         )
         return

@@ -6,6 +6,7 @@ integrators, not keys), that the same members are malicious on the whole record,
 depends on its own members and on the receiver's clean rows only, and that those rows are clean.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ __all__ = [
     "CertifiedFigures",
     "MemberRisk",
     "MemberSupport",
+    "PlantSupport",
     "PointSupport",
     "VoteCertificate",
     "certify",
@@ -98,6 +100,18 @@ class MemberSupport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlantSupport:
+    """One plant, and the members that a vote on its points rests on."""
+
+    plant: str | None  # None: the plant that the certificate is for
+    points: tuple[str, ...]  # that it has, of those of the certificate
+    members: Members  # whose contributions tell about at least one of these points
+    complete: Members  # whose contributions tell about all of them
+    fewest: int  # members of the point that the fewest have
+    weakest: tuple[str, ...]  # the points that so few members have
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorstSets:
     """The set that reaches each worst figure; the first one if several do."""
 
@@ -131,6 +145,7 @@ class VoteCertificate:
     rule_windows: int | None = None  # with an alarm of the receiver's own rules; None: no rules
     points: tuple[PointSupport, ...] = ()  # what the vote rests on; empty: not known
     borrowed: bool = False  # whether tails that members lend set the thresholds
+    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()  # members that are groups of plants
 
     @property
     def by_support(self) -> tuple[MemberSupport, ...]:
@@ -144,7 +159,18 @@ class VoteCertificate:
             if self.points
         )
 
-    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()  # members that are groups of plants
+    @property
+    def by_plant(self) -> tuple[PlantSupport, ...]:
+        """The members that the vote rests on: for this plant, then for each member's points.
+
+        A member's line says what a plant with that member's points can rest on. Points that this
+        plant does not have are not counted: its detector does not read them.
+        """
+        return tuple(
+            _plant_support(plant, [each for each in self.points if plant in (None, *each.members)])
+            for plant in (None, *self.members)
+            if self.points
+        )
 
     @property
     def partial(self) -> tuple[PointSupport, ...]:
@@ -186,6 +212,8 @@ class VoteCertificate:
             said.append(OWN_RULES.format(windows=self.rule_windows))
         if self.borrowed:
             said.append(BORROWED)
+        if self.points:
+            said.append(_rests_on(self.by_plant[0], len(self.members)))
         for each in self.partial:
             said.append(
                 f"Point {each.point} rests on {len(each.members)} of {len(self.members)} members; "
@@ -238,6 +266,27 @@ def certify(ballots: Ballots, *, malicious: int, merge_rows: int = MERGE_ROWS) -
         can_silence=bool((len(ballots.voters) - corrupted < ballots.needed).any()),
         can_force=bool((corrupted >= ballots.needed).any()),
         rule_windows=None if ballots.rules is None else int(ballots.rules.sum()),
+    )
+
+
+def _plant_support(plant: str | None, points: Sequence[PointSupport]) -> PlantSupport:
+    having = [set(each.members) for each in points]
+    fewest = min((len(each) for each in having), default=0)
+    return PlantSupport(
+        plant=plant,
+        points=tuple(each.point for each in points),
+        members=tuple(sorted(set().union(*having))),
+        complete=tuple(sorted(set.intersection(*having))) if having else (),
+        fewest=fewest,
+        weakest=tuple(each.point for each in points if len(each.members) == fewest),
+    )
+
+
+def _rests_on(own: PlantSupport, members: int) -> str:
+    return (
+        f"This plant's detector reads {len(own.points)} points and rests on {len(own.members)} of "
+        f"{members} members; {len(own.complete)} of them have all of its points, and every point "
+        f"has at least {own.fewest}."
     )
 
 

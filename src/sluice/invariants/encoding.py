@@ -268,9 +268,9 @@ def register_of(channel: Channel) -> Register:
             f"channel {channel.name!r} has no instrument span, which the conversion of its "
             "readings to integers needs; state one in the plant file"
         )
-    width = channel.span.high - channel.span.low
+    width = channel.span.width
     low, step = channel.span.low - HEADROOM * width, width * (1 + 2 * HEADROOM) / REGISTER_TOP
-    if not (math.isfinite(low) and step < math.inf and low + step * REGISTER_TOP > low):
+    if not (step < math.inf and low + step * REGISTER_TOP > low):  # nor for a low of -inf
         raise RulesFileError(
             f"channel {channel.name!r} has a span from {channel.span.low:g} to "
             f"{channel.span.high:g}, which cannot be divided into {REGISTER_TOP:,} steps; state "

@@ -45,6 +45,10 @@ APART = 4
 """Stretches that are compared in shape begin this part of their length apart."""
 LOOK_BACK = 10_000
 """Rows before a stretch in which a copy of it is looked for."""
+ROUGHER = 1.1
+"""Squared bends of the difference of two stretches, over those of the rougher one. Two live
+stretches of one shape each have their own noise: about 2. A copy differs by what was added to it or
+taken from it, and this is part of the one or the other: at most 1."""
 STRETCHES_AT_ONCE = 256
 LIVELY = 0.5
 """A stretch moves by this many of its usual steps at least; a flatter one repeats by chance."""
@@ -138,8 +142,20 @@ def _similar(readings: Floats, scale: _Scale) -> Iterator[int]:
         alike = 2 * (bent[here] @ bent.T) >= np.float32(1 - scale.difference) * together
         # Only stretches that end before this one begins: neighbours overlap and look alike.
         alike &= np.arange(len(bent))[None, :] <= here[:, None] - length
-        lively = size[here] > length * (LIVELY * usual) ** 2
-        yield from (int(start) for start in later[lively & alike.any(axis=1)])
+        alike[size[here] <= length * (LIVELY * usual) ** 2] = False
+        near = np.flatnonzero(alike.any(axis=1))
+        if near.size:
+            copied = _copied(readings[begin : int(later[-1]) + length], here[near], length)
+            near = near[(alike[near] & copied).any(axis=1)]
+        yield from (int(start) for start in later[near])
+
+
+def _copied(readings: Floats, later: Ints, length: int) -> Bools:
+    """Mark, by later and earlier stretch, differences not rougher than the stretches are."""
+    bends = sliding_window_view(np.diff(readings, n=2), length - 2)
+    own = np.einsum("ij,ij->i", bends, bends)
+    difference = own[later][:, None] + own[None, :] - 2 * (bends[later] @ bends.T)
+    return np.asarray(difference <= ROUGHER * np.maximum(own[later][:, None], own[None, :]))
 
 
 def _bent(readings: Floats, length: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -162,7 +162,7 @@ def tied_channels(rules: RuleSet) -> frozenset[str]:
     }
     for channel in rules.channels:
         if channel.span is not None:
-            ranges.setdefault(channel.name, channel.span.high - channel.span.low)
+            ranges.setdefault(channel.name, channel.span.width)
     return frozenset(name for rule in rules.invariants for name in _tied_by(rule, ranges))
 
 

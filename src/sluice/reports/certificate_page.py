@@ -56,6 +56,7 @@ def write_certificate_page(  # noqa: PLR0913 - a page shows all of these
                 title="Each attack", short="Attacks", parts=(_attacks(certificate, record),)
             ),
             *_members(certificate),
+            *_support(certificate),
         ),
         end="A certificate is a statement about this record. It is no statement about other "
         "records, and no statement about people.",
@@ -214,6 +215,65 @@ def _members(certificate: VoteCertificate) -> tuple[PageSection, ...]:
             parts=(
                 Prose(text="The worst figures over the sets that contain the member."),
                 DataTable(columns=columns, rows=rows, key="members"),
+            ),
+        ),
+    )
+
+
+def _support(certificate: VoteCertificate) -> tuple[PageSection, ...]:
+    """Return how many members the vote rests on, per plant and per point."""
+    if not certificate.points:
+        return ()
+    plants = DataTable(
+        columns=(
+            DataColumn(name="plant"),
+            DataColumn(name="points", numeric=True),
+            DataColumn(name="members", numeric=True),
+            DataColumn(name="members with all points", numeric=True),
+            DataColumn(name="fewest members of a point", numeric=True),
+        ),
+        rows=tuple(
+            (
+                each.plant or "this plant",
+                str(len(each.points)),
+                str(len(each.members)),
+                str(len(each.complete)),
+                Cell(text=str(each.fewest), tone=Tone.WARN)
+                if each.fewest < certificate.needed
+                else str(each.fewest),
+            )
+            for each in certificate.by_plant
+        ),
+        key="plants",
+    )
+    points = DataTable(
+        columns=(
+            DataColumn(name="point"),
+            DataColumn(name="members", numeric=True),
+            DataColumn(name="without it"),
+        ),
+        rows=tuple(
+            (
+                each.point,
+                f"{len(each.members)} of {len(certificate.members)}",
+                ", ".join(sorted(set(certificate.members) - set(each.members))) or "-",
+            )
+            for each in sorted(certificate.points, key=lambda one: len(one.members))
+        ),
+        key="points",
+    )
+    return (
+        PageSection(
+            title="What the vote rests on",
+            short="Support",
+            parts=(
+                Prose(
+                    text="A member votes on the points that it has. A line of a member counts the "
+                    "members that a plant with that member's points can rest on. Points that this "
+                    "plant does not have are not counted."
+                ),
+                plants,
+                points,
             ),
         ),
     )

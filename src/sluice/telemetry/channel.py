@@ -61,6 +61,11 @@ class Span:
         if not self.low < self.high:
             raise PlantFileError(f"a span needs low < high, got {self.low} and {self.high}")
 
+    @property
+    def width(self) -> float:
+        """From the lowest to the highest reading."""
+        return self.high - self.low
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channel:

@@ -9,10 +9,11 @@ quadratic programming for graph matching", PLOS ONE 2015).
 A proposal is never silent. Each match has a confidence from the cost of the cheapest change that
 would undo it. Below `CONFIDENT` an operator must decide. Points that never changed in the reference
 look alike; their confidence is that of a guess. So do *twins*: tags with the same reading in every
-row, proposed for points with the same reading in every row of the reference. Whichever of them is
-which, the plant's statistic is the same, and only a person who knows the plant can tell. The
-proposal names them, and takes them in the order of their tags: plants number instruments along the
-process. So a proposal does not depend on the order of columns.
+row, or tags of two meters of one flow that differ by noise only, proposed for points that are alike
+in the same way in the reference. Whichever of them is which, the plant's statistic is the same, or
+differs by noise. Only a person who knows the plant can tell. The proposal names them, and takes
+them in the order of their tags: plants number instruments along the process. So a proposal does not
+depend on the order of columns. If a plant has one of two twins, no reading tells which one it is.
 """
 
 import re
@@ -46,6 +47,7 @@ GRAPH_WEIGHT = 3.0
 STEPS = 40
 MOST_SWAPS = 100
 LEAST_GAIN = 1e-9
+NOISE = 2e-3  # a gap in cost between twins that is noise
 MARGIN = 0.06  # the gap in cost at which a proposal is right in 63 of 100 cases
 LIKENESS = 0.5  # a cost below which a match is as good as matches of one plant with itself
 
@@ -331,7 +333,7 @@ def _in_order(record: Record, template: Template, found: "_Assignment") -> "_Ass
             twins = template.points[one].twins if min(one, two) >= 0 else ()
             if one > two and template.names[two] in twins:
                 points[first], points[second] = two, one
-                if found.gaps(first)[two] <= LEAST_GAIN:
+                if found.gaps(first)[two] <= NOISE:
                     found = _Assignment(found.single, found.pairs, points)
     return found
 
@@ -370,17 +372,24 @@ def _proposal(record: Record, template: Template, found: "_Assignment") -> Propo
 def _exchangeable(
     record: Record, template: Template, found: "_Assignment"
 ) -> dict[str, tuple[str, ...]]:
-    """Return, per tag, the points of tags that are its twins, if these points are twins too."""
+    """Return, per tag, the points that it may be as well: twins of its point.
+
+    Such a twin is the point of a tag that is this tag's twin, or a point that no tag is or can be.
+    """
     proposed = {
         name: template.points[int(found.points[at])]
         for at, name in enumerate(record.names)
         if found.points[at] >= 0
     }
+    possible = np.any(found.single[found.points < 0] < UNALIKE, axis=0)
+    lacking = {
+        name
+        for at, name in enumerate(template.names)
+        if at not in found.holder and not possible[at]
+    }
+    group_of = {tag: group for group in twins_in(record) for tag in group}
     alike: dict[str, tuple[str, ...]] = {}
-    for group in twins_in(record):
-        for tag in group:
-            point = proposed.get(tag)
-            others = [proposed[other].name for other in group if other != tag and other in proposed]
-            if point is not None:
-                alike[tag] = tuple(name for name in others if name in point.twins)
+    for tag, point in proposed.items():
+        others = {proposed[each].name for each in group_of.get(tag, ()) if each in proposed}
+        alike[tag] = tuple(name for name in point.twins if name in others | lacking)
     return alike

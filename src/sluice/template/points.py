@@ -54,7 +54,7 @@ class Point:
     usual: tuple[float, float, float]  # quantiles of clean readings: 2.5 %, half, 97.5 %
     shape: tuple[float, ...]  # numbers without a unit that describe its course
     connects: tuple[Name, ...] = ()  # points that a rule of the reference ties to it
-    twins: tuple[Name, ...] = ()  # points with the same reading in every row of the reference
+    twins: tuple[Name, ...] = ()  # points that nothing in the reference tells from it
 
     def __post_init__(self) -> None:
         if (self.codes is not None) != self.role.discrete:

@@ -4,6 +4,7 @@ All numbers of a shape are without a unit, and do not change if a plant is large
 one kind differ in size.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.ndimage import uniform_filter1d
 
 from sluice.arrays import Bools, Floats
 from sluice.errors import RecordError
-from sluice.telemetry import Record
+from sluice.telemetry import Channel, Record
 
 __all__ = ["GRAPHS", "SHAPES", "RecordProfile", "profile_of", "twins_in"]
 
@@ -24,6 +25,7 @@ FEWEST_ROWS = 200
 USUAL = (0.025, 0.5, 0.975)
 MOST_STATES = 6  # of an actuator
 SMALLEST = 1e-5  # a share of rows, in logarithms
+MOST_APART = 0.1  # of two meters of one quantity: mean of their difference, and its memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -51,18 +53,51 @@ def profile_of(record: Record) -> RecordProfile:
 
 
 def twins_in(record: Record) -> tuple[tuple[str, ...], ...]:
-    """Return groups of channels that move, and have the same reading in every row.
+    """Return groups of channels that move, and that nothing in the record tells apart.
 
-    Nothing in the record tells the channels of such a group apart.
+    They have the same role and unit. They have the same reading in every row, or they are no
+    actuators and meter the same quantity: their difference has no mean and no memory, it is smaller
+    than the movement of each, and both are equally noisy. An exchange changes nothing but noise.
     """
     values = _filled(record)
-    groups: dict[tuple[object, bytes], list[str]] = {}
-    for at, channel in enumerate(record.channels):
-        column = values[:, at]
-        if column.min() < column.max():
-            kind = (channel.role, channel.unit)
-            groups.setdefault((kind, column.tobytes()), []).append(channel.name)
-    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
+    near = _alike(values, record.channels)
+    groups: list[list[int]] = []
+    for at in range(len(record.channels)):
+        joined = [group for group in groups if near[at, group].any()]
+        groups = [group for group in groups if group not in joined]
+        groups.append(sorted([at, *(each for group in joined for each in group)]))
+    return tuple(
+        tuple(record.names[at] for at in group) for group in sorted(groups) if len(group) > 1
+    )
+
+
+def _alike(values: Floats, channels: Sequence[Channel]) -> Bools:
+    """Return which pairs of channels nothing tells apart: channels x channels."""
+    kinds = [(channel.role, channel.unit) for channel in channels]
+    means, spreads = values.mean(axis=0), values.std(axis=0)
+    steps = np.diff(values, axis=0).std(axis=0)
+    least = np.minimum.outer(spreads, spreads)
+    same = np.array([[one == other for other in kinds] for one in kinds])
+    near = np.abs(means[:, np.newaxis] - means) <= MOST_APART * least
+    noisy = np.abs(steps[:, np.newaxis] - steps) <= MOST_APART / 2 * np.minimum.outer(steps, steps)
+    pairs = np.triu(same & near & noisy & (least > 0), k=1)
+    alike = np.zeros(pairs.shape, dtype=np.bool_)
+    for one, other in np.argwhere(pairs):
+        apart = values[:, one] - values[:, other]
+        noise = not channels[one].role.discrete and _is_noise(apart, float(least[one, other]))
+        alike[one, other] = alike[other, one] = noise or not apart.any()
+    return alike
+
+
+def _is_noise(apart: Floats, moves: float) -> bool:
+    """Return whether a difference is that of two meters of a quantity that moves by so much."""
+    spread = float(apart.std())
+    if spread == 0:
+        return False
+    off = (apart - apart.mean()) / spread
+    memory = max(abs(float(np.mean(off[lag:] * off[:-lag]))) for lag in LAGS)
+    centred = abs(float(apart.mean())) <= MOST_APART * spread
+    return centred and spread < moves and memory <= MOST_APART
 
 
 def _filled(record: Record) -> Floats:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from sluice.admission.acceptance import Objection, ObjectionKind
+from sluice.admission.objections import Objection, ObjectionKind
 from sluice.invariants.relations import Invariant
 from sluice.invariants.ruleset import CleanFacts, CleanShare, Liveness, Profile, RuleSet
 from sluice.telemetry.channel import Channel, Codes, Span

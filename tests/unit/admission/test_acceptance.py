@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.admission.acceptance import Acceptance, Objection, unsound
+from sluice.admission.acceptance import Acceptance, unsound
+from sluice.admission.objections import Objection
 from sluice.admission.policy import HardenedPolicy, accept
 from sluice.invariants.mining.profiles import mine
 from sluice.invariants.relations import Balance, Bound, Coupling, Invariant, Rate, Window

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from sluice.admission.acceptance import Acceptance, Objection, ObjectionKind, objections, unsound
+from sluice.admission.acceptance import Acceptance, objections, unsound
+from sluice.admission.objections import Objection, ObjectionKind
 from sluice.admission.policy import HardenedPolicy, PaperPolicy, accept
 from sluice.invariants.budgets import Margins
 from sluice.invariants.encoding import TOLERANCE

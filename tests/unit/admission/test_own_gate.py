@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sluice.admission.acceptance import Acceptance, ObjectionKind, objections, unsound
+from sluice.admission.acceptance import Acceptance, objections, unsound
 from sluice.admission.gate import Gate
+from sluice.admission.objections import ObjectionKind
 from sluice.admission.policy import HardenedPolicy, accept
 from sluice.attestation.messages.messages import RegistrationTerms
 from sluice.attestation.systems.full.statement import derive

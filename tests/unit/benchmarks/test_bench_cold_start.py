@@ -1,4 +1,4 @@
-"""The first days of a plant, in small: four ways on the same rows, and their page."""
+"""The first days of a plant, in small: five ways on the same rows, and their page."""
 
 from dataclasses import replace
 
@@ -55,7 +55,7 @@ def test_the_page_names_targets_and_what_is_missing(lines: list[Line]) -> None:
         for line in lines
     ]
     text = page(draws)
-    assert "**Not complete:** 2 of 36 draws are measured." in text
+    assert "**Not complete:** 2 of 108 draws are measured." in text
     assert "**Not run yet:** varied treatment sites." in text
     assert "| vote, borrowed (n = 2) |" in text
     assert "too few clean rows in all 2 draws" in text

@@ -333,6 +333,19 @@ def test_a_plant_that_the_rules_cannot_promise_exits_3_with_the_rules_and_the_cu
     assert "not written (--strict)" in strict.out
 
 
+def test_a_short_record_promises_nothing_and_under_strict_exits_3(
+    sluice: Run, march: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "rules.json"
+    seen = sluice("mine", march, "--out", path, *HALVES)
+    assert (seen.code, path.exists()) == (0, True)
+    assert "none: with " in seen.out
+    path.unlink()
+    strict = sluice("mine", march, "--out", path, *HALVES, "--strict")
+    assert (strict.code, path.exists()) == (3, False)
+    assert "the target of 0.5% is not promised; add " in strict.err
+
+
 def test_a_policys_target_is_used(sluice: Run, tmp_path: Path) -> None:
     policy = tmp_path / "policy.toml"
     assert sluice("rules", "policy", "--out", policy).code == 0

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from sluice.admission.acceptance import ObjectionKind
+from sluice.admission.objections import ObjectionKind
 from sluice.admission.policy import HardenedPolicy, PaperPolicy, policy_hash, write_policy
 from sluice.invariants.budgets import Margins
 from sluice.invariants.rulesfile import load_rules, rules_hash, save_rules

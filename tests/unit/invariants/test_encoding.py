@@ -14,8 +14,10 @@ from sluice.invariants.encoding import (
     IntegerBalance,
     IntegerBound,
     IntegerCoupling,
+    IntegerLimits,
     IntegerRate,
     IntegerRule,
+    IntegerSpectrum,
     IntegerTerm,
     IntegerTie,
     Register,
@@ -36,6 +38,7 @@ from tests.unit.invariants.small_plant import (
     PUMP,
     RATE,
     RATED,
+    SPECTRUM,
     STEP,
     TANK,
     WINDOWED,
@@ -255,6 +258,15 @@ def test_a_rate_weighs_one_register_by_its_share_of_the_tolerance() -> None:
             ),
             2 * REGISTER_TOP + 3 * REGISTER_TOP + 11 + 17,
         ),
+        (
+            IntegerSpectrum(
+                rule=rule(SPECTRUM, 9.0),
+                relation=SPECTRUM,
+                first=IntegerLimits(low=10, high=500),
+                second=IntegerLimits(low=20, high=1_000),
+            ),
+            4 * 4 * REGISTER_TOP**2 + 4 * 501,
+        ),
     ],
 )
 def test_the_largest_residual_adds_every_part(integer: IntegerRule, largest: int) -> None:
@@ -303,6 +315,7 @@ def test_a_channel_without_a_span_has_no_register() -> None:
     [
         (-1e308, 1e308),  # the width overflows
         (0.0, 1.7e308),  # the width and its headroom do
+        (-1.75e308, -2e307),  # the low end and its headroom do
         (0.0, 5e-324),  # a step rounds to zero
     ],
 )

@@ -196,6 +196,7 @@ def test_switches_out_of_band_have_a_budget_of_their_own() -> None:
     margins = Margins(alpha=0.9, switch_factor=2.0, switch_points=0.05)
     budgets = budgets_for(rules, facts, margins, rows=8)
     assert budgets.switches == budgets.own == {BAND.name: 2}  # (0.2 + 0.05) x 8
+    assert budgets_for(rules, facts, margins, rows=7).switches == {BAND.name: 1}  # 1.75
     levels = [900.0 + 60 * at for at in range(8)]
     for states, refused in (([0, 1, 0, 0, 0, 0, 0, 0], 0), ([0, 1, 0, 1, 0, 0, 0, 0], 1)):
         verdict = judge_integers(

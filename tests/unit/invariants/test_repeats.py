@@ -110,6 +110,29 @@ def test_noise_around_a_line_is_no_copy() -> None:
     assert not repeated_rows(2.0 + 0.01 * np.arange(500) + noise).any()
 
 
+def regular(rows: int, seed: int) -> Floats:
+    """A level in millimetres that fills and drains at the same rates, with a meter's noise."""
+    course = 200.0 * np.abs(((np.arange(rows) / 271.0) % 2.0) - 1.0)
+    return np.asarray(500.0 + course + np.random.default_rng(seed).normal(0, 0.1, rows))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_fillings_at_one_rate_have_noise_of_their_own(seed: int) -> None:
+    assert not repeated_rows(regular(1_500, seed)).any()
+
+
+@pytest.mark.parametrize("kept", [1.0, 0.0])
+def test_a_copy_of_one_filling_is_found_with_noise_added_and_with_its_noise_removed(
+    kept: float,
+) -> None:
+    readings = regular(1_500, 0)
+    clean = 500.0 + 200.0 * np.abs(((np.arange(1_500) / 271.0) % 2.0) - 1.0)
+    forged = readings.copy()
+    added = np.random.default_rng(9).normal(0, 0.1, 400)
+    forged[1_100:] = clean[16:416] + kept * (readings[16:416] - clean[16:416]) + kept * added
+    assert repeated_rows(forged)[1_100:].mean() > 0.5
+
+
 def test_copies_are_looked_for_in_a_limited_number_of_earlier_rows() -> None:
     long = np.concatenate([tank(4, 240), tank(5, LOOK_BACK + 4_000), tank(4, 240)])
     far = repeated_rows(long + np.random.default_rng(1).normal(0, MILLIMETRES, len(long)))

@@ -8,17 +8,21 @@ from sluice.attestation.log.chain import LogCopy, read_log
 from sluice.attestation.log.entries import BatchCommitted, Entry
 from sluice.attestation.log.heads import HEADS
 from sluice.attestation.log.ledger import Ledger
-from sluice.attestation.messages.signing import SigningKey
+from sluice.attestation.messages.signing import SigningKey, sign
 from sluice.attestation.messages.tokens import TOKENS
+from sluice.attestation.protocol.key_folder import KeyFolder
 from sluice.errors import VerificationError
 from sluice.network.plant.agent import Agent
 from sluice.network.plant.folder import PlantFolder
 from sluice.network.wire.questions import (
     ANSWERS,
+    QUESTIONS,
     AskBatch,
+    AskLog,
     Batch,
     Declined,
     Pledge,
+    Question,
     Revelation,
 )
 from sluice.telemetry.reading import read_record
@@ -65,6 +69,56 @@ def test_an_impostor_with_another_key_gets_no_answer(one: Pair) -> None:
     assert isinstance(driven.ask(agent, AskBatch(), key=SigningKey.generate()), Declined)
     assert isinstance(driven.ask(agent, AskBatch(), client="south"), Declined)
     assert isinstance(ANSWERS.read(agent.answer(b"{}")).answer, Declined)
+
+
+def test_a_question_of_another_federation_gets_no_answer(one: Pair) -> None:
+    driven, agent = one
+    question = Question(
+        federation="fire", client=agent.name, page=driven.page(), copied=False, ask=AskLog()
+    )
+    for federation, answered in (("fire", False), (driven.log.ledger.opened.federation, True)):
+        raw = QUESTIONS.write(sign(replace(question, federation=federation), driven.key))
+        answer = ANSWERS.read(agent.answer(raw)).answer
+        assert isinstance(answer, Declined) != answered
+
+
+def test_only_a_question_of_a_later_version_is_called_an_unknown_protocol(one: Pair) -> None:
+    driven, agent = one
+    question = Question(
+        federation="water", client=agent.name, page=driven.page(), copied=False, ask=AskLog()
+    )
+    raw = QUESTIONS.write(sign(question, driven.key))
+    spoken = f'"protocol":{question.protocol}'.encode()
+    assert raw.count(spoken) == 1
+    for changed, word in (
+        (raw.replace(spoken, b'"protocol":99'), "unknown protocol"),
+        (raw.replace(b'"ask":', b'"task":'), "refused"),
+        (b"{}", "refused"),
+    ):
+        answer = ANSWERS.read(agent.answer(changed)).answer
+        assert isinstance(answer, Declined)
+        assert answer.word == word
+
+
+def test_an_update_that_was_never_pledged_is_refused(one: Pair) -> None:
+    driven, agent = one
+    driven.open()
+    answer = driven.ask(agent, driven.update())
+    assert isinstance(answer, Declined)
+    assert answer.word == "refused"  # not: the file cannot be read
+
+
+def test_a_key_that_the_log_names_and_the_folder_lacks_is_missed(
+    one: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driven, agent = one
+    driven.attest(agent)
+    assert not isinstance(driven.ask(agent, AskLog()), Declined)
+    other = replace(agent._registered, key=SigningKey.generate())
+    monkeypatch.setattr(agent, "_registered", other)
+    monkeypatch.setattr(KeyFolder, "adopt", lambda *_: None)
+    answer = driven.ask(agent, AskLog())
+    assert isinstance(answer, Declined)
 
 
 def test_a_page_that_begins_after_what_the_plant_has_seen_is_named(one: Pair) -> None:

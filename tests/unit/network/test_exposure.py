@@ -18,10 +18,12 @@ from typing import ClassVar
 import pytest
 
 from sluice.errors import RefusedError, SettingError
+from sluice.network.wire import exposure
 from sluice.network.wire.certificates import Authority, write_certificate
 from sluice.network.wire.exposure import (
     FORBIDDEN,
     Endpoint,
+    _ProxyAnswer,
     demand_unexposed,
     listening_addresses,
     own_addresses,
@@ -285,6 +287,55 @@ def test_a_proxy_that_is_not_there_is_found_out(start: Start) -> None:
     absent = replace(coordinator.endpoint, port=free_port())
     with pytest.raises(RefusedError, match="does not answer"):
         demand_unexposed(absent, coordinator.ports)
+
+
+def answer(path: str, *, status: int = 404, by: str = "") -> _ProxyAnswer:
+    return _ProxyAnswer(
+        path=path, status=status, closed=by == "the proxy", filtered=by == "the filter"
+    )
+
+
+@pytest.fixture
+def replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """The check of a machine that answers as it should, except in what a test changes."""
+
+    def check(**changes: object) -> None:
+        def asked(_: Endpoint, paths: tuple[str, ...], __: object) -> list[_ProxyAnswer]:
+            by = {FORBIDDEN: "the proxy", fleet_paths(): "the filter"}[paths]
+            return [answer(path, by="" if path in changes.values() else by) for path in paths]
+
+        for name, found in {
+            "listening_addresses": lambda _: changes.get("listens", ("127.0.0.1", "::1")),
+            "own_addresses": lambda _: ("192.0.2.7",),
+            "_answers": lambda _, port: port == changes.get("answers"),
+            "_asked": asked,
+            "_asked_by_strangers": lambda _: [changes.get("stranger", answer("/", status=400))],
+        }.items():
+            monkeypatch.setattr(exposure, name, found)
+        endpoint = Endpoint(host="plants.test", port=8_443, authority=tmp_path)
+        demand_unexposed(endpoint, {"Flower": 9_092, "the filter": 9_093})
+
+    return check
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"listens": ("127.0.0.1", "0.0.0.0")}, "Flower listens on 0.0.0.0:9092 "),
+        ({"answers": 9_093}, "the port of the filter answers at 192.0.2.7:9093"),
+        ({"forwards": "/health"}, "the proxy forwards /health "),
+        ({"forwards": fleet_paths()[-1]}, f"forwards {fleet_paths()[-1]} past the filter"),
+        ({"stranger": answer("/", by="the proxy")}, "serves a caller without a certificate"),
+        ({"stranger": answer("/", by="the filter")}, "serves a caller without a certificate"),
+        ({"stranger": answer("/", status=399)}, "serves a caller without a certificate"),
+    ],
+)
+def test_every_exposure_alone_is_found_out(
+    replaced: Callable[..., None], changes: dict[str, object], found: str
+) -> None:
+    replaced()
+    with pytest.raises(RefusedError, match=found):
+        replaced(**changes)
 
 
 def test_own_addresses_leave_loopback_out() -> None:

@@ -736,9 +736,25 @@ def test_terms_that_scale_otherwise_than_the_log_says_are_refused(
         replace(terms, **changes[part])  # type: ignore[arg-type]
 
 
+def test_terms_of_an_invitation_are_checked_as_those_of_a_plan(summed: Consortium) -> None:
+    terms = summed.site.terms
+    with pytest.raises(SettingError, match="the quorum must be a share"):
+        replace(terms, quorum=0.0)
+    with pytest.raises(SettingError, match="a plant needs a share of the points"):
+        replace(terms, overlap_min=1.1)
+
+
 def test_a_federation_that_trains_in_rounds_sums_nothing(founder: Founder) -> None:
     with pytest.raises(SettingError, match="train in rounds and share no statistic"):
         _ = founder().site.terms.moments
+
+
+def test_the_sums_of_bound_statistics_are_not_those_of_the_terms(summed: Consortium) -> None:
+    statistic = summed.site.terms.statistic
+    assert statistic is not None
+    bound = replace(summed.site.terms, statistic=replace(statistic, bound=True))
+    with pytest.raises(SettingError, match="are bound: the rules of each plant decide"):
+        _ = bound.moments
 
 
 def test_a_federation_of_moments_needs_members_for_its_vote(founder: Founder) -> None:

@@ -1,5 +1,6 @@
 """Ports: one that is used is found at once, and one that is being released is waited for."""
 
+import errno
 import socket
 import threading
 import time
@@ -7,6 +8,7 @@ import time
 import pytest
 
 from sluice.errors import SettingError
+from sluice.network import ports
 from sluice.network.ports import demand_free_port
 
 
@@ -52,3 +54,13 @@ def test_a_port_whose_last_connection_has_just_ended_is_free() -> None:
 def test_an_address_of_another_machine_is_left_to_the_server() -> None:
     demand(48_443, host="192.0.2.1")
     demand(48_443, host="nowhere.invalid")
+
+
+def test_a_port_that_is_not_allowed_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(time, "sleep", waited.append)
+    answers = iter((errno.EACCES, None))
+    monkeypatch.setattr(ports, "_unusable", lambda *_: next(answers))
+    with pytest.raises(SettingError, match="cannot listen on port 443 .*: Permission denied"):
+        demand(443, patience_s=30.0)
+    assert waited == []

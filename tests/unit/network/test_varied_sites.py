@@ -218,3 +218,9 @@ def test_provisional_limits_lie_between_those_of_honest_members() -> None:
     empty = replace(member(0.01), invariants=())
     with pytest.raises(RefusedError, match="would be empty"):
         provisional_rules(dict.fromkeys("abcde", empty), template, malicious=2)
+    bare = replace(
+        template,
+        points=tuple(replace(p, span=None) if p == point else p for p in template.points),
+    )
+    with pytest.raises(RefusedError, match="would be empty"):  # no span, no register
+        provisional_rules(dict.fromkeys("abcde", member(0.01)), bare, malicious=2)

@@ -146,6 +146,20 @@ def test_a_column_without_readings_is_dropped_and_named(tmp_path: Path) -> None:
     assert any(note.channel == "PIT1" and "no reading" in note.what for note in record.notes)
 
 
+def test_named_files_that_make_no_record_are_not_called_a_folder(tmp_path: Path) -> None:
+    local = file(tmp_path, HEADER + ROWS, "local.csv")
+    rows = "".join(f"2024-03-01 11:00:{second}Z,500,2.5,2\n" for second in ("00", "05", "10"))
+    utc = file(tmp_path, HEADER + rows, "utc.csv")
+    with pytest.raises(RecordError, match=r"^record .*: some of its files have times in UTC"):
+        read_record([local, utc])
+
+
+def test_columns_without_a_name_and_readings_are_dropped_however_many(tmp_path: Path) -> None:
+    body = "".join(f"{row},,\n" for row in ROWS.splitlines())
+    record = read_record(file(tmp_path, HEADER.replace("\n", ",,\n") + body))
+    assert record.names == ("LIT101", "FIT101", "MV101")
+
+
 BAD = {
     "empty": (b"", "is empty"),
     "blank": (b" \n\n ", "is empty"),

@@ -232,3 +232,66 @@ def test_too_little_overlap_is_refused_with_a_table() -> None:
         overlap.demand(0.5, plant="north")
     with pytest.raises(RefusedError, match="another kind of plant"):
         overlap_of({"x"}, ("a",)).demand(0.0, plant="north")
+
+
+def _two_meters(
+    record: Record, *, noise: float = 0.02, offset: float = 0.0, seed: int = 0
+) -> Record:
+    """Return the record with F_PU1 and F_PU2 as two meters of one flow."""
+    rng = np.random.default_rng(seed)
+    values = np.array(record.values)
+    flow = values[:, record.index("F_PU1")]
+    for name in ("F_PU1", "F_PU2"):
+        values[:, record.index(name)] = flow + noise * flow.std() * rng.normal(size=len(flow))
+    values[:, record.index("F_PU2")] += offset * noise * flow.std()
+    span = record.channel("F_PU1").span
+    channels = tuple(
+        replace(each, span=span) if each.name == "F_PU2" else each for each in record.channels
+    )
+    return replace(record, channels=channels, values=values)
+
+
+def test_two_meters_of_one_flow_are_twins(line_reference: Record) -> None:
+    template = derive_template(_two_meters(line_reference))
+    assert template.point("F_PU1").twins == ("F_PU2",)
+    named = {m.tag: m for m in propose(_two_meters(line_reference, seed=1), template).matches}
+    for one in ("F_PU1", "F_PU2"):
+        assert {named[one].point, *named[one].twins} == {"F_PU1", "F_PU2"}
+        assert not named[one].confident
+    assert named["F_PU1"].point == "F_PU1"  # in the order of their tags
+
+
+def test_one_of_two_meters_may_be_either(line_reference: Record) -> None:
+    template = derive_template(_two_meters(line_reference))
+    site = _two_meters(line_reference, seed=1).without("F_PU1")
+    match = next(m for m in propose(site, template).matches if m.tag == "F_PU2")
+    assert {match.point, *match.twins} == {"F_PU1", "F_PU2"}
+    assert not match.confident
+
+
+@pytest.mark.parametrize("what", ["offset", "memory", "noise", "unit", "larger", "actuator"])
+def test_meters_that_readings_tell_apart_are_no_twins(line_reference: Record, what: str) -> None:
+    record = _two_meters(line_reference, offset=1.0 if what == "offset" else 0.0)
+    values, at = np.array(record.values), record.index("F_PU2")
+    flow = values[:, record.index("F_PU1")]
+    rng = np.random.default_rng(3)
+    if what == "memory":  # one meter drifts
+        slow = np.convolve(rng.normal(size=len(flow)), np.ones(100) / 10, mode="same")
+        values[:, at] += 0.02 * flow.std() * slow
+    elif what == "noise":  # one meter is noisier
+        values[:, at] += 0.5 * flow.std() * rng.normal(size=len(flow))
+    elif what == "larger":  # two flows that are as large and as noisy, and not the same
+        values[:, at] = rng.permutation(flow)
+        values[:, record.index("F_PU1")] = rng.permutation(flow)
+    elif what == "actuator":
+        own = record.index("S_PU1")
+        values[:, record.index("S_PU2")] = values[:, own]
+        values[rng.choice(len(values), 5, replace=False), record.index("S_PU2")] = 0
+        values[rng.choice(len(values), 5, replace=False), own] = 0
+    unit = "l/s" if what == "unit" else record.channels[at].unit
+    channels = tuple(
+        replace(each, unit=unit) if each.name == "F_PU2" else each for each in record.channels
+    )
+    changed = replace(record, channels=channels, values=values)
+    named = {point.name: point.twins for point in derive_template(changed).points}
+    assert named["S_PU1" if what == "actuator" else "F_PU1"] == ()

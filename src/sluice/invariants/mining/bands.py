@@ -17,6 +17,7 @@ LEAST_SWITCHES = 8  # in either direction
 OFFSET = 0.1  # of the reading's range: a band must notice readings that are wrong by this
 NOTICED = 0.08  # of the switches, out of band with such an offset, at least
 NARROW = 0.4  # of a pressure's range: either band, with its room
+FOLLOWS = 0.5  # of the rows of each state, with a pressure as at a switch: the actuator makes it
 LEAST_ROOM = 0.04  # of the reading's range, on either side, for as many switches as
 ROOMY = 32  # these; more switches show the edges better
 ROOM = 8.0  # of a band's width over the number of switches: few switches show little of a band
@@ -53,7 +54,8 @@ def _best(record: Record, actuator: Channel, role: Role) -> SwitchBand | None:
 
     A band may be wide and still have a sharp edge: between hourly rows a level passes the reading
     at which its pump starts by much, but the row before was never below it. A pressure also follows
-    the actuator, so a wide band of pressures says little about when it switches.
+    the actuator, so a wide band of pressures says little about when it switches, and neither does
+    one in which the pressure is on most other rows too.
     """
     best: tuple[float, SwitchBand] | None = None
     for channel in record.of_role(role):
@@ -64,13 +66,28 @@ def _best(record: Record, actuator: Channel, role: Role) -> SwitchBand | None:
             if band is None or not span > 0:
                 continue
             widest = max(band.on_high - band.on_low, band.off_high - band.off_low)
-            if role is Role.PRESSURE and widest > NARROW * span:
+            if role is Role.PRESSURE and (widest > NARROW * span or _follows(band, record)):
                 continue
             readings = _readings(band, [record])
             noticed = min(_outside(band, readings, by) for by in (OFFSET * span, -OFFSET * span))
             if noticed >= NOTICED and (best is None or noticed > best[0]):
                 best = (noticed, band)
     return best[1] if best else None
+
+
+def _follows(band: SwitchBand, record: Record) -> bool:
+    """Whether the reading, on most rows of either state, is as it is at a switch.
+
+    The row before a switch belongs to the state that ends, the row of it to the one that begins.
+    """
+    on = np.isin(np.rint(record.column(band.actuator)), band.on)
+    shown = record.column(band.level)
+    at_off = on if band.before else ~on
+    states = (at_off, (band.off_low, band.off_high)), (~at_off, (band.on_low, band.on_high))
+    return all(
+        float(np.mean((shown[there] >= low) & (shown[there] <= high))) > FOLLOWS
+        for there, (low, high) in states
+    )
 
 
 def _outside(band: SwitchBand, readings: _Readings, offset: float) -> float:

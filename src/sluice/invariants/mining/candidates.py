@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sluice.arrays import Floats
+from sluice.arrays import Bools, Floats
 from sluice.invariants.mining.folds import CleanFold
 from sluice.invariants.mining.refit import refitted
 from sluice.invariants.mining.tails import Tail, tail_of
@@ -51,6 +51,9 @@ class CrossJudged:
     relations: tuple[Relation, ...]
     residuals: tuple[Floats, ...]
     tails: tuple[Tail, ...]  # without each fold, then of all
+    steady: tuple[Tail, ...] = ()  # of a coupling: of rows that do not lead to a switch
+    ending: tuple[Tail, ...] = ()  # and of those that do
+    ending_largest: tuple[float, ...] = ()  # of each fold
 
     @classmethod
     def of(
@@ -64,14 +67,24 @@ class CrossJudged:
         sizes = [np.abs(part) for part in found]
         relation = candidate.relation
         apart = relation.rows if isinstance(relation, Window) else APART
-        return cls(
-            candidate=candidate,
-            relations=relations,
-            residuals=found,
-            tails=tuple(
-                tail_of([size for at, size in enumerate(sizes) if at != without], apart=apart)
-                for without in (*range(len(sizes)), None)
+        whole = cls(
+            candidate=candidate, relations=relations, residuals=found, tails=_tails(sizes, apart)
+        )
+        if not isinstance(relation, Coupling):
+            return whole
+        leads = [_leads_to_switch(relation, fold.held_out) for fold in folds]
+        steady, ending = (
+            [size[lead == wanted] for size, lead in zip(sizes, leads, strict=True)]
+            for wanted in (False, True)
+        )
+        share = sum(part.size for part in ending) / max(1, sum(part.size for part in sizes))
+        return replace(
+            whole,
+            steady=_tails(steady, apart),
+            ending=tuple(
+                replace(tail, per_size=tail.per_size * share) for tail in _tails(ending, apart)
             ),
+            ending_largest=tuple(float(part.max(initial=0.0)) for part in ending),
         )
 
     def relation(self, without: int | None) -> Relation:
@@ -81,6 +94,27 @@ class CrossJudged:
     def tail(self, without: int | None) -> Tail:
         """Return the tail of its residuals on all folds but one."""
         return self.tails[-1 if without is None else without]
+
+    def farthest(self, without: int | None, *, share: float) -> float:
+        """Return the residual that a share of clean rows is expected to exceed.
+
+        A valve that begins to close still reports that it is open, and its flow is already smaller.
+        Such rows lead to a switch and miss at most all of the flow, however far the tail of the few
+        of them reaches. If the other folds do not foretell those of one fold, they may miss all of
+        it. Every other row of a coupling counts by its own tail.
+        """
+        relation = self.relation(without)
+        if not isinstance(relation, Coupling):
+            return self.tail(without).level(share)
+        at = -1 if without is None else without
+        foretold = all(
+            largest <= max(steady.level(share), ending.level(share))
+            for largest, steady, ending in zip(
+                self.ending_largest, self.steady[:-1], self.ending[:-1], strict=True
+            )
+        )
+        brief = self.ending[at].level(share) if foretold else relation.nominal
+        return max(self.steady[at].level(share), min(brief, relation.nominal))
 
     def invariant(self, without: int | None, *, share: float, slack: float = 1.0) -> Invariant:
         """Return the rule with a tolerance that a share of clean rows is expected to exceed."""
@@ -144,6 +178,29 @@ def _residuals(relation: Relation, held_out: Record) -> Floats:
         return sliding_residuals(balance, held_out, relation.rows)
     found = residuals(relation, held_out)
     return np.asarray(found.values[found.applies & ~found.envelope])
+
+
+def _tails(sizes: Sequence[Floats], apart: int) -> tuple[Tail, ...]:
+    """Return the tail without each part, then of all parts."""
+    return tuple(
+        tail_of([size for at, size in enumerate(sizes) if at != without], apart=apart)
+        for without in (*range(len(sizes)), None)
+    )
+
+
+def _leads_to_switch(relation: Coupling, record: Record) -> Bools:
+    """Mark, among the judged rows of a coupling, those shortly before its actuator switches."""
+    states = np.rint(record.column(relation.actuator))
+    rows = len(record)
+    switched = np.zeros(rows, bool)
+    switched[1:] = states[1:] != states[:-1]
+    switched[record.segment_starts] = False
+    ahead = max(1, relation.settle)
+    leads = np.zeros(rows, bool)
+    for back in range(1, ahead + 1):
+        leads[:-back] |= switched[back:]
+    found = residuals(relation, record)
+    return np.asarray(leads[found.applies & ~found.envelope])
 
 
 def _drifting(residual: Floats) -> float:

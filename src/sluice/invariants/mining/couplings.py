@@ -142,15 +142,19 @@ def _residual(
     return np.asarray(readings - expected)
 
 
-def _spread(residual: Floats, skipped: Bools) -> float:
+def _spread(residual: Floats, skipped: Bools, *, empty: float = np.inf) -> float:
     judged = residual[~np.isnan(residual) & ~skipped]
-    return float(np.quantile(np.abs(judged), CLOSE)) if judged.size else np.inf
+    return float(np.quantile(np.abs(judged), CLOSE)) if judged.size else empty
 
 
 def _settle(states: Floats, readings: Floats, off: Bools, codes: list[int], record: Record) -> int:
-    """Return the fewest rows from a switch after which waiting longer hardly reduces the spread."""
+    """Return the fewest rows from a switch after which waiting longer hardly reduces the spread.
+
+    A pump that seldom switches has few rows after a switch, so these also count by themselves.
+    """
     spreads = []
     longest = max(1, round(LONGEST_SETTLE_S / record.stride_s))
+    later = ~transition_rows(states, longest + 1, record.segment_starts)
     for settle in range(longest + 1):
         steady = ~transition_rows(states, settle, record.segment_starts) & ~np.isnan(readings)
         nominal = _nominals(states, readings, steady, codes)
@@ -158,7 +162,8 @@ def _settle(states: Floats, readings: Floats, off: Bools, codes: list[int], reco
             break
         residual = _residual(states, readings, off, nominal)
         # Rows in transition are not judged, so a spread over fewer rows weighs more.
-        spreads.append(_spread(residual, ~steady) / steady.mean())
+        spread = max(_spread(residual, ~steady), _spread(residual, ~steady | later, empty=0.0))
+        spreads.append(spread / steady.mean())
     if not spreads:
         return 0
     floor = min(spreads)

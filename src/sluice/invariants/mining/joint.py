@@ -200,7 +200,8 @@ def _rules(structure: Structure, clean: Record, without: int | None) -> RuleSet:
     )
     severe = tuple(
         CleanShare(
-            rule=rule.name, share=each.tail(without).level(structure.severe) / rule.tolerance
+            rule=rule.name,
+            share=each.farthest(without, share=structure.severe) / rule.tolerance,
         )
         for each, rule in zip(structure.judged, found, strict=True)
     )

@@ -89,19 +89,36 @@ def _smoothed(spectrum: Spectrum, blocks: Sequence[Record]) -> float:
 
 
 def spectrum_of(spectrum: Spectrum, blocks: Sequence[Record], *, share: float) -> Spectrum | None:
-    """Return the spectrum with limits that a share of later rows is expected to break."""
+    """Return the spectrum with limits that a share of later rows is expected to break.
+
+    A level that fills in some blocks and stands still in others has sums of changes in two groups,
+    whose tail says little. So the limits of changes also keep to what is possible: in no block does
+    it change faster than in the fastest clean row for all rows, and squared second differences sum
+    to at most four times the squared first differences.
+    """
     first, second = _sums(spectrum, blocks)
     if sum(part.size for part in first) < 2 or min(part.min() for part in second if part.size) <= 0:
         return None
     room = 1 + ROOM * float(np.sqrt(BLOCKS[0] / spectrum.rows))
     per_block = share * spectrum.rows / 4
-    limits = [_limits(part, per_block) for part in (first, second)]
+    (low, high), (second_low, second_high) = (_limits(part, per_block) for part in (first, second))
+    fastest = (spectrum.rows - 1) * _fastest(spectrum, blocks) ** 2
     return replace(
         spectrum,
-        first_low=limits[0][0] / room,
-        first_high=limits[0][1] * room,
-        second_low=limits[1][0] / room,
-        second_high=limits[1][1] * room,
+        first_low=max(low, second_low / 4) / room,
+        first_high=min(high, fastest) * room,
+        second_low=second_low / room,
+        second_high=second_high * room,
+    )
+
+
+def _fastest(spectrum: Spectrum, blocks: Sequence[Record]) -> float:
+    """Return the largest change from one row to the next."""
+    return max(
+        float(np.nanmax(np.abs(np.diff(readings)), initial=0.0))
+        for block in blocks
+        for run in block.segments
+        for readings in [block.column(spectrum.channel)[run.slice]]
     )
 
 

@@ -6,6 +6,7 @@ these.
 """
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -73,7 +74,7 @@ def varied_site(
         record = _in_other_units(record)
     extra = "extra" in kinds
     if extra:
-        record = _with_extra(record, rng)
+        record = _with_extra(record, deepcopy(rng))  # tags do not depend on the number of rows
     return _renamed(record, rng, extra=extra, name=f"{plant}-site-{site}")
 
 

@@ -458,14 +458,13 @@ class Agent:
             raise SettingError(f"this plant has not pledged in round {ask.round}")
         raw, pledged = update.read_bytes(), TOKENS.read(token.read_bytes()).content
         rounds = self._log.ledger.rounds
-        standing = rounds.standing
-        closed = standing is not None and standing.closed and standing.opened.round == ask.round
-        if not closed or rounds.token(ask.round, self.name) != pledged:
+        if rounds.token(ask.round, self.name) != pledged:
             raise VerificationError(
-                "6",
-                f"the log has not closed the pledges of round {ask.round} with this plant's own "
-                "among them",
+                "6", f"the log does not have this plant's pledge as the one of round {ask.round}"
             )
+        assert rounds.standing is not None
+        if not rounds.standing.closed:
+            raise VerificationError("6", f"the log has not closed the pledges of round {ask.round}")
         # Every member gets the statistics of all others, so their number hides nothing.
         if self._terms.statistic is None and len(rounds.pledged) < self._terms.members_min:
             raise VerificationError(

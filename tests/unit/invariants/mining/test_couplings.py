@@ -132,6 +132,27 @@ def test_a_slow_valve_settles_in_as_many_rows_as_it_is_slow() -> None:
     assert find.spread == 0.0
 
 
+def test_a_transient_on_one_row_in_two_thousand_is_settling_not_noise() -> None:
+    """Read every 10 s, a valve is seen half open after few switches only, but after switches."""
+    cycles = 40
+    states = ([0.0] * 250 + [1.0] * 250) * cycles
+    flows = np.array(([0.0] * 250 + [30.0] * 250) * cycles) + 0.1 * np.sin(np.arange(500 * cycles))
+    first = np.arange(250, 500 * cycles, 500)
+    flows[first[::4]] -= 3.0
+    (find,), _ = mined({"P1": states, "F1": flows.tolist()})
+    assert find.relation.settle == 1
+
+
+def test_a_flow_that_also_varies_while_it_runs_does_not_wait_to_settle() -> None:
+    cycles = 40
+    states = ([0.0] * 250 + [1.0] * 250) * cycles
+    flows = np.array(([0.0] * 250 + [30.0] * 250) * cycles)
+    flows += np.where(flows > 0, 3.0 * np.sin(np.arange(500 * cycles) / 40), 0.0)
+    flows[np.arange(250, 500 * cycles, 500)[::4]] = 27.1
+    (find,), _ = mined({"P1": states, "F1": flows.tolist()})
+    assert find.relation.settle == 0
+
+
 def test_settling_is_not_looked_for_beyond_a_minute() -> None:
     """At 30 s a row, three rows of ramp are longer than a minute: no settle time helps."""
     states = ([0.0] * 16 + [1.0] * 16) * 2

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sluice.admission.acceptance import Acceptance
 from sluice.arrays import Floats
 from sluice.invariants.mining.balances import mine_balances
 from sluice.invariants.mining.bands import band_of, mine_bands
@@ -16,7 +17,7 @@ from sluice.invariants.mining.means import mean_of, mine_means
 from sluice.invariants.mining.spans import with_spans
 from sluice.invariants.mining.spectra import mine_spectra
 from sluice.invariants.mining.ties import mine_ties
-from sluice.invariants.relations import Constant, RelationKind, SwitchBand
+from sluice.invariants.relations import Constant, Coupling, RelationKind, SwitchBand
 from sluice.invariants.residuals import residuals
 from sluice.lab.plants import simulate
 from sluice.seeding import stream
@@ -244,6 +245,105 @@ def test_blocks_are_long_enough_to_notice_a_mean_over_three_rows() -> None:
     blocks = smoothed[: 20 * spectrum.rows].reshape(20, spectrum.rows)
     below = np.square(np.diff(blocks, n=2, axis=1)).sum(axis=1) < spectrum.second_low
     assert below.mean() > 0.8
+
+
+def filling(*, at_rest: int, rate: float) -> Floats:
+    """Return a level that stands still, fills, stands still and empties, with a meter's noise."""
+    steps = np.repeat([0.0, rate, 0.0, -rate], [at_rest, 150, at_rest, 150])
+    course = np.cumsum(np.tile(steps, 6_000 // len(steps) + 1)[:6_000])
+    return np.asarray(500 + course + 0.7 * noise("filling", 6_000))
+
+
+def test_a_level_that_stands_still_and_then_fills_has_noise_limits_that_a_policy_accepts() -> None:
+    """Sums of blocks at rest and of blocks that fill are two groups, and no normal logarithm."""
+    readings = filling(at_rest=300, rate=5.0)
+    record = record_of({"L1": readings})
+    (spectrum,) = mine_spectra(record, [TANK], [record], share=1e-7)
+    noise_max = Acceptance().noise_max
+    assert spectrum.first_high <= noise_max * spectrum.first_low
+    assert spectrum.second_high <= noise_max * spectrum.second_low
+
+
+def test_noise_limits_hold_blocks_that_only_rest_or_only_fill() -> None:
+    readings = filling(at_rest=300, rate=5.0)
+    record = record_of({"L1": readings})
+    (spectrum,) = mine_spectra(record, [TANK], [record], share=1e-7)
+    ramp = 5.0 * np.arange(spectrum.rows)
+    for course in (0.0 * ramp, ramp, -ramp):
+        for start in range(0, 6_000 - spectrum.rows, spectrum.rows):
+            block = course + 0.7 * noise("later", 6_000)[start : start + spectrum.rows]
+            first = np.square(np.diff(block)).sum()
+            assert spectrum.first_low < first < spectrum.first_high
+
+
+def test_a_low_limit_of_changes_is_no_lower_than_bends_allow() -> None:
+    """Squared bends sum to at most four times squared changes; a lower limit says nothing."""
+    readings = filling(at_rest=300, rate=5.0)
+    record = record_of({"L1": readings})
+    (spectrum,) = mine_spectra(record, [TANK], [record], share=1e-7)
+    assert spectrum.first_low >= spectrum.second_low / 4
+    steep = np.abs(np.diff(readings)).max()
+    assert spectrum.first_high <= 1.5 * (spectrum.rows - 1) * steep**2
+
+
+def switching(*, cycles: int = 20) -> tuple[Floats, Floats]:
+    """Return the states of a pump that runs every other 250 rows, and its flow."""
+    on = np.tile(np.repeat([0.0, 1.0], 250), cycles)
+    return on, 300.0 * on + np.where(on, 0.5 * noise("flow", 500 * cycles), 0.0)
+
+
+def claimed_residual(on: Floats, flow: Floats) -> tuple[float, Coupling]:
+    """Return the largest residual that a mined coupling claims for clean rows, and the coupling."""
+    meter = replace(METER, span=Span(low=0.0, high=600.0))
+    record = record_of({"P1": on, "F1": flow}, channels=(PUMP, meter), stride_s=10.0)
+    rules = mine_hardened(record).rules
+    (coupling,) = (rule for rule in rules.invariants if isinstance(rule.relation, Coupling))
+    assert rules.clean is not None
+    (claimed,) = (fact.share for fact in rules.clean.severe if fact.rule == coupling.name)
+    assert isinstance(coupling.relation, Coupling)
+    return claimed * coupling.tolerance, coupling.relation
+
+
+FEWER = [180.0, 270.0, 240.0, 255.0, 275.0, 180.0, 240.0]
+
+
+def test_a_valve_that_begins_to_close_misses_at_most_all_of_its_flow() -> None:
+    """The last row before a few stops shows part of the flow; a tail of them reaches further."""
+    on, flow = switching()
+    flow[np.arange(499, len(on), 500)[::3]] = FEWER
+    claimed, relation = claimed_residual(on, flow)
+    assert 300.0 - min(FEWER) < claimed <= relation.nominal * (1 + 1e-9)
+
+
+def test_a_row_before_one_stop_that_no_other_stop_foretells_refuses_no_clean_batch() -> None:
+    """The fold with this row is judged by rules that know of none."""
+    on, flow = switching()
+    flow[3_499] = 230.0
+    meter = replace(METER, span=Span(low=0.0, high=600.0))
+    record = record_of({"P1": on, "F1": flow}, channels=(PUMP, meter), stride_s=10.0)
+    mined = mine_hardened(record)
+    assert mined.honest.blamed == ()
+    (coupling,) = (rule for rule in mined.rules.invariants if isinstance(rule.relation, Coupling))
+    assert coupling.tolerance < 30.0
+
+
+def test_rows_far_from_a_switch_claim_what_their_tail_reaches() -> None:
+    """The same readings in the middle of a run are no switch: acceptance is to see them."""
+    on, flow = switching()
+    flow[np.arange(375, len(on), 500)[::3]] = FEWER
+    claimed, relation = claimed_residual(on, flow)
+    assert claimed > relation.nominal
+
+
+def test_a_pressure_that_a_pump_makes_does_not_say_when_the_pump_switches() -> None:
+    """As a filter clogs, the pressure at a stop rises; all rows of the pump's run have it."""
+    on = np.concatenate([np.repeat([0.0, 1.0], [40 + at % 7, 60 + at % 5]) for at in range(27)])
+    rows = len(on)
+    pressure = 2.0 + (18.0 + np.arange(rows) / rows) * on + 0.1 * noise("clogging", rows)
+    record = record_of({"P1": on, "PI1": pressure}, channels=(PUMP, PRESSURE))
+    bands, (dropped,) = mine_bands(record)
+    assert bands == ()
+    assert dropped.name == "P1 switches"
 
 
 def test_a_channel_that_rests_for_whole_blocks_has_no_spectrum() -> None:

@@ -41,3 +41,10 @@ def test_other_units_are_the_same_water() -> None:
 def test_what_is_no_site_is_refused(plant: str, site: int, spread: float) -> None:
     with pytest.raises(SettingError, match="varied sites are plants|sites spread by"):
         varied_site(plant, site, seed=0, days=1, spread=spread)
+
+
+@pytest.mark.parametrize("site", [1, 3, 4, 5])
+def test_a_site_keeps_its_tags_in_a_longer_record(site: int) -> None:
+    short, long = (varied_site("line", site, seed=2, days=days) for days in (1, 2))
+    assert short.reference == long.reference
+    assert short.record.names == long.record.names

@@ -73,7 +73,7 @@ def _spread(name: str, record: Record, rules: RuleSet) -> float:
     readings = record.column(name)
     known = readings[~np.isnan(readings)]
     span = rules.channel(name).span or record.channel(name).span
-    size = span.high - span.low if span else float(np.abs(known).max(initial=0.0))
+    size = span.width if span else float(np.abs(known).max(initial=0.0))
     deviation = float(known.std()) if known.size else 0.0
     return max(deviation, QUIET_SHARE * size) or 1.0
 
