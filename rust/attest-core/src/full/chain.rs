@@ -370,7 +370,7 @@ impl Circuit {
             enters: any(),
             leaves: any(),
         }));
-        let proof = identity::proven_bits_chained(&air, plan.len());
+        let proof = identity::proven_bits(&air, plan.len());
         Ok(self.statistic_bits().map_or(proof, |bits| proof.min(bits)))
     }
 

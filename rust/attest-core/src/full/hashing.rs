@@ -2,6 +2,10 @@
 //!
 //! BLAKE3 hashes chunks of a message side by side in a vector unit. A row of a trace has too few chunks to
 //! fill one, so the same chunk of many rows is hashed side by side instead. The hashes are the same.
+//!
+//! Only `blake3::platform` can do so. It is public, but not documented and not stable, so `Cargo.toml` names
+//! one version of `blake3` exactly. Plonky3's `p3-blake3` uses the same module for shorter messages. Before
+//! another version is named, the tests below must pass: they compare with `blake3::hash`.
 
 use blake3::hazmat::HasherExt;
 use blake3::platform::Platform;
