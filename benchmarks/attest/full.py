@@ -10,7 +10,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +36,7 @@ __all__ = [
     "Subject",
     "Usage",
     "bench_attest",
+    "demand_rows",
     "measure_usage",
     "subject",
 ]
@@ -139,23 +140,27 @@ def moving(record: Record) -> tuple[str, ...]:
     return tuple(name for name, span in zip(record.names, spans, strict=True) if span > 0)
 
 
-def bench_attest(
-    of: Subject, *, rows: tuple[int, ...], runs: tuple[int, ...], advance: Callable[[], None]
-) -> AttestBench:
-    """Prove and verify a batch of each size, `runs` times; call `advance` after each proof."""
-    policy = HardenedPolicy()
-    least, most = policy.least_rows(of.rules), len(of.unseen)
+def demand_rows(of: Subject, rows: Sequence[int]) -> None:
+    """Raise `SettingError` for a batch too short for its rules, or longer than the record."""
+    least, most = HardenedPolicy().least_rows(of.rules), len(of.unseen)
     for wanted in rows:
         if not least <= wanted <= most:
             raise SettingError(
                 f"the bench proves {least:,} to {most:,} rows of {of.plant!r}, got {wanted:,}; "
                 "choose --rows in that range"
             )
+
+
+def bench_attest(
+    of: Subject, *, rows: tuple[int, ...], runs: int, advance: Callable[[], None]
+) -> AttestBench:
+    """Prove and verify a batch of each size, `runs` times; call `advance` after each proof."""
+    policy = HardenedPolicy()
+    demand_rows(of, rows)
     load = os.getloadavg()[0]
     circuit = Full().circuit(of.rules, policy, rows_max=max(rows))
     costs = tuple(
-        _cost(of.unseen.rows(0, wanted), circuit, runs=each, advance=advance)
-        for wanted, each in zip(rows, runs, strict=True)
+        _cost(of.unseen.rows(0, wanted), circuit, runs=runs, advance=advance) for wanted in rows
     )
     kinds = [rule.kind for rule in of.rules.invariants]
     return AttestBench(
