@@ -285,7 +285,7 @@ def test_a_folded_value_must_be_on_the_last_polynomial(monkeypatch: pytest.Monke
 def test_an_opened_row_must_be_what_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "trees")
     parts = parts_of(proven().claim)
-    for at in range(3):
+    for at in range(2):
         inputs = list(parts.fri.inputs)
         rows = inputs[at].rows
         row = (rows[0][0][0] ^ 1, *rows[0][0][1:])
@@ -328,6 +328,7 @@ def shapes() -> list[tuple[str, ProofParts]]:
     first = fri.inputs[0]
     return [
         ("no mask", replace(parts, random=None)),
+        ("a mask under a tree of its own", replace(parts, random=parts.trace)),
         ("no value of a mask", replace(parts, opened=replace(opened, random=None))),
         ("a wide mask", replace(parts, opened=replace(opened, random=(*opened.random, Ext(0))))),
         ("no next row", replace(parts, opened=replace(opened, next=None))),
