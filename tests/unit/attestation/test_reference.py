@@ -394,10 +394,10 @@ def short_salt(tree: TreeOpening) -> TreeOpening:
     return replace(tree, salts=((tree.salts[0][0][1:],), *tree.salts[1:]))
 
 
-@pytest.mark.parametrize("at", range(24))
+@pytest.mark.parametrize("at", range(25))
 def test_a_proof_of_another_shape_is_refused(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
     every = shapes()
-    assert len(every) == 24
+    assert len(every) == 25
     without(monkeypatch, "constraints")  # they would refuse some of them too
     refused(every[at][1], "shape of this circuit")
 
