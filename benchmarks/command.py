@@ -9,6 +9,7 @@ from benchmarks.speed.gate import GateBench, Timing, bench_gate
 from sluice.attestation.systems.full import StatisticName
 from sluice.cli import Json, Quiet, counted, emit, known, out, table, working
 from sluice.errors import SettingError
+from sluice.files import atomically
 
 __all__ = ["bench"]
 
@@ -43,8 +44,15 @@ def bench(
         str, typer.Option(help="Plant whose rules are proven: treatment, treatment-moving or line.")
     ] = "treatment",
     scaling: Annotated[
-        bool, typer.Option("--scaling", help="Also prove 1,024 to 65,536 rows, once each.")
+        bool,
+        typer.Option(
+            "--scaling",
+            help="attest-full: 40 batches of up to 100,000 rows and one of 524,288, or of --rows.",
+        ),
     ] = False,
+    page: Annotated[
+        Path | None, typer.Option("--out", help="Page to write the result of --scaling to.")
+    ] = None,
     thorough: Annotated[
         bool,
         typer.Option(
@@ -73,6 +81,7 @@ def bench(
 
     attest-full: prove batches of the simulated treatment plant under its hardened rules and verify
     them. Rivals: recorded figures of the paper's toolchain and of prototypes, not measured here.
+    With --scaling: how the cost grows with the rows of a batch.
 
     attest-sampled: keys, proof and verification of the paper's sampled rows at its size. Rivals:
     stock circom and snarkjs on the paper's circuit, if installed (make rival).
@@ -88,8 +97,12 @@ def bench(
         named = StatisticName(statistic)
         _bound(tuple(rows or ()), repeats or 5, plant, named, json=json, quiet=quiet)
         return
+    if scaling:
+        known("bench", name, ("attest-full",))
+        _scaling(tuple(rows or ()), plant, page, json=json, quiet=quiet)
+        return
     if name == "attest-full":
-        _attest(tuple(rows or ()), repeats or 5, plant, scaling=scaling, json=json, quiet=quiet)
+        _attest(tuple(rows or ()), repeats or 5, plant, json=json, quiet=quiet)
         return
     if rows and len(rows) > 1:
         raise SettingError(f"bench {name!r} takes --rows once, got {len(rows)}")
@@ -102,34 +115,46 @@ def bench(
         _gate(rows[0] if rows else 1_000_000, repeats or 15, json=json, quiet=quiet)
 
 
-def _attest(
-    rows: tuple[int, ...], runs: int, plant: str, *, scaling: bool, json: bool, quiet: bool
-) -> None:
+def _attest(rows: tuple[int, ...], runs: int, plant: str, *, json: bool, quiet: bool) -> None:
     # Imported here because no other bench proves anything.
     from benchmarks.attest import full as bench_attest
     from benchmarks.attest import full_table as bench_attest_table
 
     known("plant", plant, bench_attest.PLANTS)
-    runs_by_rows = dict.fromkeys(rows or bench_attest.DEFAULT_ROWS, runs)
-    if scaling:
-        runs_by_rows = dict.fromkeys(bench_attest.SCALING, 1) | runs_by_rows
-    sizes = tuple(sorted(runs_by_rows))
+    sizes = tuple(sorted(set(rows or bench_attest.DEFAULT_ROWS)))
     silent = quiet or json
     with working(f"simulating and mining {plant!r}", quiet=silent):
         subject = bench_attest.subject(plant)
     # Each batch is proven once more to measure memory and CPU time.
-    proofs = sum(runs_by_rows.values()) + len(runs_by_rows)
-    with counted("proofs", proofs, quiet=silent) as advance:
-        measured = bench_attest.bench_attest(
-            subject,
-            rows=sizes,
-            runs=tuple(runs_by_rows[size] for size in sizes),
-            advance=advance,
-        )
+    with counted("proofs", (runs + 1) * len(sizes), quiet=silent) as advance:
+        measured = bench_attest.bench_attest(subject, rows=sizes, runs=runs, advance=advance)
     if json:
         emit(bench_attest_table.payload(measured))
     else:
         bench_attest_table.show(measured)
+
+
+def _scaling(
+    rows: tuple[int, ...], plant: str, page: Path | None, *, json: bool, quiet: bool
+) -> None:
+    # Imported here because no other bench proves anything.
+    from benchmarks.attest import full as bench_attest
+    from benchmarks.attest import scaling as bench_scaling
+
+    known("plant", plant, bench_attest.PLANTS)
+    sizes = tuple(sorted(set(rows))) or (*bench_scaling.SIZES, bench_scaling.LONGEST)
+    silent = quiet or json
+    with working(f"simulating and mining {plant!r}", quiet=silent):
+        subject = bench_attest.subject(plant, rows=max(sizes))
+    with counted("proofs", len(sizes), quiet=silent) as advance:
+        measured = bench_scaling.bench_scaling(subject, rows=sizes, advance=advance)
+    if page is not None:
+        with atomically(page) as draft:
+            draft.write_text(bench_scaling.page(measured), encoding="utf-8")
+    if json:
+        emit(bench_scaling.payload(measured))
+    else:
+        bench_scaling.show(measured)
 
 
 def _bound(

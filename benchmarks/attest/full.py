@@ -10,7 +10,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,22 +31,22 @@ __all__ = [
     "DEFAULT_ROWS",
     "PLANTS",
     "SALT",
-    "SCALING",
     "STARTUP_S",
     "AttestBench",
     "Subject",
     "Usage",
     "bench_attest",
+    "demand_rows",
     "measure_usage",
     "subject",
 ]
 
 DEFAULT_ROWS = (1_024, 4_734)  # the paper's batch, and the paper's shard
-SCALING = tuple(1 << power for power in range(10, 17))
 MOVING = "treatment-moving"
 """`treatment` without the channels that never move, as the paper's SWaT set is."""
 PLANTS = ("treatment", MOVING, "line")
 STARTUP_S = 21_600
+DAY_S, USUAL_DAYS = 86_400, 7
 SALT, CONTEXT = b"s" * 32, b"c" * 32
 
 
@@ -110,14 +110,19 @@ class AttestBench:
         return next((cost for cost in self.costs if cost.rows == rows), None)
 
 
-def subject(plant: str) -> Subject:
-    """Simulate a plant, mine hardened rules, and return them with the rows that were not mined."""
+def subject(plant: str, *, rows: int = 0) -> Subject:
+    """Simulate a plant, mine hardened rules, and return them with the rows that were not mined.
+
+    The plant runs for as long as it usually does, or longer if more `rows` are asked for.
+    """
     if plant == "line":
         record = simulate(plant, seed=0, days=8)
         mined = 4_320
     else:
-        record = simulate("treatment", seed=0).without_first(STARTUP_S).every(5)
         mined = 14_202
+        days = (STARTUP_S + 5 * (2 * mined + rows)) / DAY_S
+        longer = {"days": days + 0.1} if days > USUAL_DAYS else {}
+        record = simulate("treatment", seed=0, **longer).without_first(STARTUP_S).every(5)
     if plant == MOVING:
         record = record.select(moving(record))
     rules = mine(record.rows(0, mined), record.rows(mined, 2 * mined), profile=Profile.HARDENED)
@@ -135,23 +140,27 @@ def moving(record: Record) -> tuple[str, ...]:
     return tuple(name for name, span in zip(record.names, spans, strict=True) if span > 0)
 
 
-def bench_attest(
-    of: Subject, *, rows: tuple[int, ...], runs: tuple[int, ...], advance: Callable[[], None]
-) -> AttestBench:
-    """Prove and verify a batch of each size, `runs` times; call `advance` after each proof."""
-    policy = HardenedPolicy()
-    least, most = policy.least_rows(of.rules), len(of.unseen)
+def demand_rows(of: Subject, rows: Sequence[int]) -> None:
+    """Raise `SettingError` for a batch too short for its rules, or longer than the record."""
+    least, most = HardenedPolicy().least_rows(of.rules), len(of.unseen)
     for wanted in rows:
         if not least <= wanted <= most:
             raise SettingError(
                 f"the bench proves {least:,} to {most:,} rows of {of.plant!r}, got {wanted:,}; "
                 "choose --rows in that range"
             )
+
+
+def bench_attest(
+    of: Subject, *, rows: tuple[int, ...], runs: int, advance: Callable[[], None]
+) -> AttestBench:
+    """Prove and verify a batch of each size, `runs` times; call `advance` after each proof."""
+    policy = HardenedPolicy()
+    demand_rows(of, rows)
     load = os.getloadavg()[0]
     circuit = Full().circuit(of.rules, policy, rows_max=max(rows))
     costs = tuple(
-        _cost(of.unseen.rows(0, wanted), circuit, runs=each, advance=advance)
-        for wanted, each in zip(rows, runs, strict=True)
+        _cost(of.unseen.rows(0, wanted), circuit, runs=runs, advance=advance) for wanted in rows
     )
     kinds = [rule.kind for rule in of.rules.invariants]
     return AttestBench(

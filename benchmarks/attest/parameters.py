@@ -61,7 +61,7 @@ def const(name: str, value: int, *, file: str = "parameters.rs") -> tuple[str, s
 
 
 RADIX_4, RADIX_16 = (const("RADIX", value, file="ladder.rs") for value in (4, 16))
-BLOWUP_16 = (const("LOG_BLOWUP", 4), const("QUERIES", 43))
+BLOWUP_16 = (const("LOG_BLOWUP", 4), const("QUERIES", 40))
 QUINTIC = (
     (f"{FULL}/parameters.rs", "extension::CubicTrinomial", "extension::Binomial"),
     (f"{FULL}/parameters.rs", "CubicTrinomialExtensionField<F>", "BinomialExtensionField<F, 5>"),
@@ -79,18 +79,19 @@ CHOICES = (
     Choice("Keccak for BLAKE3", KECCAK),
     Choice("folding by 2", (const("LOG_ARITY", 1),)),
     Choice("folding by 4", (const("LOG_ARITY", 2),)),
-    Choice("folding by 16", (const("LOG_ARITY", 4), const("LOG_FINAL", 4))),
+    Choice("folding by 16", (const("LOG_ARITY", 4),)),
+    Choice("last polynomial of 8", (const("LOG_FINAL", 3),)),
     Choice("last polynomial of 64", (const("LOG_FINAL", 6),)),
     Choice("caps of 8 nodes", (const("LOG_CAP", 3),)),
     Choice("caps of 64 nodes", (const("LOG_CAP", 6),)),
     Choice("57 queries, 16 bits of work", (const("QUERIES", 57), const("QUERY_WORK", 16))),
-    Choice("53 queries, 22 bits of work", (const("QUERIES", 53), const("QUERY_WORK", 22))),
+    Choice("55 queries, 19 bits of work", (const("QUERIES", 55), const("QUERY_WORK", 19))),
     Choice("67 queries, no work", (const("QUERIES", 67), const("QUERY_WORK", 0))),
-    Choice("blow-up 16, 43 queries", BLOWUP_16),
+    Choice("blow-up 16, 40 queries", BLOWUP_16),
     Choice("radix 4", (RADIX_4,)),
     Choice("no vector unit", flags="-C target-cpu=x86-64"),
     Choice("one thread", threads=1),
-    Choice("radix 16, blow-up 16, 43 queries", (RADIX_16, *BLOWUP_16)),
+    Choice("radix 16, blow-up 16, 40 queries", (RADIX_16, *BLOWUP_16)),
 )
 
 

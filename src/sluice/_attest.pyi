@@ -37,7 +37,6 @@ class FullCircuit:
         context: bytes,
         statistic: bytes | None = None,
         log_rows: int | None = None,
-        frugal: bool = False,
     ) -> bytes: ...
     def prove_segments(
         self,
@@ -47,7 +46,6 @@ class FullCircuit:
         context: bytes,
         entropy: bytes,
         log_rows: int,
-        frugal: bool,
         done: list[bytes],
         proven: Callable[[bytes], None],
         statistic: bytes | None = None,

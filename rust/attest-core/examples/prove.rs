@@ -1,9 +1,8 @@
 //! Prove one request of the worker's and verify the proof, so often; one line of JSON each time.
 //!
-//! `cargo run --release --example prove -- REQUEST TIMES [LOG_ROWS [frugal]]`
+//! `cargo run --release --example prove -- REQUEST TIMES [LOG_ROWS]`
 //!
-//! With `LOG_ROWS`, the proof is a chain of segments of `2^LOG_ROWS` rows; with `frugal` after it, one
-//! segment is in memory at a time.
+//! With `LOG_ROWS`, the proof is a chain of segments of `2^LOG_ROWS` rows.
 
 use std::env::args;
 use std::fs;
@@ -28,7 +27,6 @@ fn main() {
         .nth(2)
         .map_or(1, |times| times.parse().expect("a number"));
     let log_rows = args().nth(3).map(|log| log.parse().expect("a number"));
-    let frugal = args().nth(4).is_some();
     let request = fs::read(path).expect("a file that can be read");
     let [
         statement,
@@ -67,9 +65,7 @@ fn main() {
         let entropy = [time; 32];
         let proof = match log_rows {
             None => circuit.prove(&budgets, &batch, salt, context, entropy),
-            Some(log) => {
-                circuit.prove_chain(&budgets, &batch, salt, context, None, entropy, log, frugal)
-            }
+            Some(log) => circuit.prove_chain(&budgets, &batch, salt, context, None, entropy, log),
         };
         let proof = proof.expect("a batch that holds");
         let proven = began.elapsed();

@@ -2,7 +2,7 @@
 
 mod support;
 
-use attest_core::full::chain::{Order, Record, TracedChain, joined as chained, plan};
+use attest_core::full::chain::{Record, TracedChain, joined as chained, plan};
 use attest_core::full::columns::F;
 use attest_core::full::counts::{BASE, Counted, MOST_ROWS};
 use attest_core::full::seam::REPETITIONS;
@@ -66,7 +66,7 @@ fn lying(
     let traced = traced(of, Manner::default()).expect("the batch is admitted");
     let proof = of
         .circuit
-        .seal_chain(&traced, &CONTEXT, [entropy; 32], Order::default(), changed);
+        .seal_chain(&traced, &CONTEXT, [entropy; 32], &[], changed);
     proof.expect("a prover that lies has an answer too")
 }
 
@@ -162,21 +162,6 @@ fn a_chain_shows_what_one_proof_shows() {
 }
 
 #[test]
-fn a_prover_with_little_memory_makes_the_same_chain() {
-    let long = long();
-    let traced = traced(&long, Manner::default()).expect("the batch is admitted");
-    let sealed = |frugal| {
-        let (circuit, order) = (&long.circuit, Order { frugal, done: &[] });
-        let proof = circuit.seal_chain(&traced, &CONTEXT, [1; 32], order, &mut |_, _| {});
-        proof.expect("a proof")
-    };
-    let [frugal, other] = [true, false].map(sealed);
-    long.verified(&frugal).expect("the chain holds");
-    // The values of the seams depend on every mask; only the proofs of work may differ.
-    assert_eq!(parts(&frugal, 3).0, parts(&other, 3).0);
-}
-
-#[test]
 fn the_parts_of_a_trace_are_the_trace() {
     let long = long();
     let whole = long.traced(Manner::default()).expect("admitted").trace;
@@ -200,13 +185,12 @@ fn the_parts_of_a_trace_are_the_trace() {
 /// The records of the first segments of a chain.
 fn records(of: &Vector, entropy: u8, segments: usize, done: &[Record]) -> Vec<Record> {
     let traced = traced(of, Manner::default()).expect("the batch is admitted");
-    let order = Order { frugal: true, done };
     let mut records = done.to_vec();
     let stopped = of.circuit.seal_segments(
         &traced,
         &CONTEXT,
         [entropy; 32],
-        order,
+        done,
         &mut |_, _| {},
         &mut |record| {
             records.push(record);
@@ -254,24 +238,16 @@ fn a_chain_does_not_go_on_after_another_one() {
     let other = committed(other);
     for (of, entropy, what) in [(&long, 2, "other masks"), (&other, 1, "another batch")] {
         let traced = traced(of, Manner::default()).expect("the batch is admitted");
-        let order = Order {
-            frugal: false,
-            done: &done,
-        };
         let sealed = of
             .circuit
-            .seal_chain(&traced, &CONTEXT, [entropy; 32], order, &mut |_, _| {});
+            .seal_chain(&traced, &CONTEXT, [entropy; 32], &done, &mut |_, _| {});
         assert!(matches!(sealed, Err(Unproven::Malformed(_))), "{what}");
     }
     let traced = traced(&long, Manner::default()).expect("the batch is admitted");
     let many = vec![done[0].clone(); 4];
-    let order = Order {
-        frugal: false,
-        done: &many,
-    };
     let sealed = long
         .circuit
-        .seal_chain(&traced, &CONTEXT, [1; 32], order, &mut |_, _| {});
+        .seal_chain(&traced, &CONTEXT, [1; 32], &many, &mut |_, _| {});
     assert!(matches!(sealed, Err(Unproven::Malformed(_))));
     let mut bytes = done[0].bytes();
     assert!(Record::read(&bytes[..60]).is_err());
@@ -358,17 +334,13 @@ fn a_count_cannot_begin_lower_after_a_seam() {
     };
     let lower = traced(&long, forced([Some(fault), None])).expect("a prover that lies goes on");
     for seam in [true, false] {
-        let proof = long.circuit.seal_chain(
-            &honest,
-            &CONTEXT,
-            [1; 32],
-            Order::default(),
-            &mut |at, trace| {
+        let proof = long
+            .circuit
+            .seal_chain(&honest, &CONTEXT, [1; 32], &[], &mut |at, trace| {
                 if at > 0 && seam {
                     replace(trace, &long.circuit.segment(&lower, at));
                 }
-            },
-        );
+            });
         refused(
             &long,
             &proof.expect("an answer"),
@@ -515,7 +487,7 @@ fn the_values_of_a_seam_are_new_with_each_proof() {
 }
 
 #[test]
-fn no_chain_proves_fewer_bits_than_one_proof() {
+fn no_chain_proves_fewer_bits_than_its_circuit_says() {
     let gauge = gauge(3, 2);
     for (rows, log) in [
         (300, 8),
@@ -531,7 +503,7 @@ fn no_chain_proves_fewer_bits_than_one_proof() {
             .proven_bits_chained(rows, log)
             .expect("a chain");
         assert!(
-            bits >= 100,
+            bits >= gauge.circuit.proven_bits(rows).max(100),
             "{bits} bits for {rows} rows in segments of 2^{log}"
         );
     }

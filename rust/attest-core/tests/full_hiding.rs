@@ -17,15 +17,15 @@ use p3_uni_stark::Proof;
 use rand::{CryptoRng, SeedableRng, TryCryptoRng, TryRng};
 use support::{Vector, gauge, segments};
 
-const PROOFS: u8 = 24;
+const PROOFS: u8 = 27;
 const ROWS: usize = 200;
 const CHAINED: usize = 600;
 const LOG_ROWS: usize = 8;
 const SEGMENTS: usize = 3;
 /// The gauge's only digit.
 const COLUMN: usize = 0;
-/// The trace's place among what is opened: masks, trace, quotient.
-const TRACE: usize = 1;
+/// The trace's place among what is opened: before all that is beside it.
+const TRACE: usize = 0;
 const BUCKETS: usize = 16;
 const SHARE: f64 = 1.0 / 16.0;
 /// Fifteen degrees of freedom exceed it once in a million.
@@ -152,7 +152,7 @@ fn openings_of_chains_are_uniform_and_do_not_tell_batches_apart() {
 
 fn assert_alike(of_zeros: Counts, of_sevens: Counts) {
     let drawn: f64 = of_zeros.iter().sum();
-    assert!(drawn > 60.0 * f64::from(PROOFS), "{drawn} values");
+    assert!(drawn > 55.0 * f64::from(PROOFS), "{drawn} values");
     for counts in [&of_zeros, &of_sevens] {
         assert!(from_uniform(counts) < CHI_SQUARE, "{counts:?}");
     }

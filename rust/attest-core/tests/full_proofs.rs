@@ -280,7 +280,7 @@ fn public_values_are_the_digest_and_a_proof_tells_nothing_else_in_the_clear() {
         final_poly: _,
         query_pow_witness: _,
     } = low_degree;
-    assert_eq!(input_openings.len(), 3, "masks, trace, quotient");
+    assert_eq!(input_openings.len(), 2, "the trace, and all beside it");
     let idle = commit_pow_witnesses
         .into_iter()
         .chain([batch_pow_witness, ood_pow_witness]);

@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use attest_core::full::chain::{Order, Record, joined};
+use attest_core::full::chain::{Record, joined};
 use attest_core::full::witness::Manner;
 use attest_core::full::{
     self, Batch, Bound as Tied, Budgets, Circuit, Claim, Invalid, Malformed, Unproven,
@@ -189,9 +189,8 @@ impl FullCircuit {
     /// Prove that the batch in the commitment under this salt satisfies the statement, and that the
     /// statistic is that of its rows, where the statement has one.
     ///
-    /// With `log_rows`, the proof is a chain of segments of `2^log_rows` rows; if `frugal`, one of them
-    /// is in memory at a time.
-    #[pyo3(signature = (budgets, batch, salt, context, statistic=None, log_rows=None, frugal=false))]
+    /// With `log_rows`, the proof is a chain of segments of `2^log_rows` rows.
+    #[pyo3(signature = (budgets, batch, salt, context, statistic=None, log_rows=None))]
     #[allow(clippy::too_many_arguments)]
     fn prove<'py>(
         &self,
@@ -202,7 +201,6 @@ impl FullCircuit {
         context: &[u8],
         statistic: Option<&[u8]>,
         log_rows: Option<usize>,
-        frugal: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let budgets = Budgets::read(budgets).map_err(malformed)?;
         let (salt, context) = (exactly(salt, "salt")?, exactly(context, "context")?);
@@ -217,7 +215,6 @@ impl FullCircuit {
                 statistic,
                 entropy,
                 log_rows,
-                frugal,
             ),
             (None, None) => self
                 .0
@@ -236,7 +233,7 @@ impl FullCircuit {
     /// called with the record of each segment and may raise to stop. `done` are the records of the
     /// segments that were proven before, with the same entropy and from the same batch. Return what
     /// the proof begins with, before the chain of all records.
-    #[pyo3(signature = (budgets, batch, salt, context, entropy, log_rows, frugal, done, proven, statistic=None))]
+    #[pyo3(signature = (budgets, batch, salt, context, entropy, log_rows, done, proven, statistic=None))]
     #[allow(clippy::too_many_arguments)]
     fn prove_segments<'py>(
         &self,
@@ -247,7 +244,6 @@ impl FullCircuit {
         context: &[u8],
         entropy: &[u8],
         log_rows: usize,
-        frugal: bool,
         done: Vec<PyBackedBytes>,
         proven: Py<PyAny>,
         statistic: Option<&[u8]>,
@@ -263,10 +259,6 @@ impl FullCircuit {
             let traced =
                 self.0
                     .trace_chain(&budgets, &batch, &salt, bound.as_ref(), log_rows, manner)?;
-            let order = Order {
-                frugal,
-                done: &done,
-            };
             let mut report = |record: Record| {
                 let told = Python::attach(|py| {
                     proven.call1(py, (PyBytes::new(py, &record.bytes()),))?;
@@ -279,7 +271,7 @@ impl FullCircuit {
             };
             let unchanged = &mut |_, _: &mut _| {};
             self.0
-                .seal_segments(&traced, &context, entropy, order, unchanged, &mut report)?;
+                .seal_segments(&traced, &context, entropy, &done, unchanged, &mut report)?;
             Ok(self.0.chain_head(&traced))
         })?;
         if let Some(error) = stopped {

@@ -47,19 +47,19 @@ def batch() -> Record:
     return clean_batch(ROWS, SEED)
 
 
-def proven(circuit: Circuit, statistic: bytes | None = None, *, frugal: bool = False) -> bytes:
+def proven(circuit: Circuit, statistic: bytes | None = None) -> bytes:
     """Prove the batch in segments, although it is short enough for one proof."""
     with pytest.MonkeyPatch.context() as patch:
-        cut = Cut(log_rows=LOG_ROWS, frugal=frugal)
+        cut = Cut(log_rows=LOG_ROWS)
         patch.setattr(full_system, "cut_of", lambda *_, **__: cut)
         return Full().prove(batch(), circuit, salt=SALT, context=CONTEXT, statistic=statistic)
 
 
 @cache
-def chain(*, binds: bool = False, frugal: bool = False) -> ProofClaim:
+def chain(*, binds: bool = False) -> ProofClaim:
     circuit = circuit_of(binds=binds)
     statistic = batch_statistic(batch(), circuit)
-    proof = proven(circuit, statistic, frugal=frugal)
+    proof = proven(circuit, statistic)
     return ProofClaim(
         commitment=Full().commit(batch(), circuit, salt=SALT),
         rows=ROWS,
@@ -107,9 +107,9 @@ def joined(head: bytes, parts: list[bytes]) -> bytes:
     return head + b"".join(len(part).to_bytes(8, "little") for part in parts) + b"".join(parts)
 
 
-@pytest.mark.parametrize(("binds", "frugal"), [(False, False), (True, False), (False, True)])
-def test_both_verifiers_accept_a_chain(*, binds: bool, frugal: bool) -> None:
-    circuit, claim = circuit_of(binds=binds), chain(binds=binds, frugal=frugal)
+@pytest.mark.parametrize("binds", [False, True])
+def test_both_verifiers_accept_a_chain(*, binds: bool) -> None:
+    circuit, claim = circuit_of(binds=binds), chain(binds=binds)
     assert chain_log_rows(claim.proof) == LOG_ROWS
     assert len(chain_plan(ROWS, LOG_ROWS)) == SEGMENTS
     verified(circuit, claim)

@@ -285,7 +285,7 @@ def test_a_folded_value_must_be_on_the_last_polynomial(monkeypatch: pytest.Monke
 def test_an_opened_row_must_be_what_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "trees")
     parts = parts_of(proven().claim)
-    for at in range(3):
+    for at in range(2):
         inputs = list(parts.fri.inputs)
         rows = inputs[at].rows
         row = (rows[0][0][0] ^ 1, *rows[0][0][1:])
@@ -328,6 +328,7 @@ def shapes() -> list[tuple[str, ProofParts]]:
     first = fri.inputs[0]
     return [
         ("no mask", replace(parts, random=None)),
+        ("a mask under a tree of its own", replace(parts, random=parts.trace)),
         ("no value of a mask", replace(parts, opened=replace(opened, random=None))),
         ("a wide mask", replace(parts, opened=replace(opened, random=(*opened.random, Ext(0))))),
         ("no next row", replace(parts, opened=replace(opened, next=None))),
@@ -393,10 +394,10 @@ def short_salt(tree: TreeOpening) -> TreeOpening:
     return replace(tree, salts=((tree.salts[0][0][1:],), *tree.salts[1:]))
 
 
-@pytest.mark.parametrize("at", range(24))
+@pytest.mark.parametrize("at", range(25))
 def test_a_proof_of_another_shape_is_refused(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
     every = shapes()
-    assert len(every) == 24
+    assert len(every) == 25
     without(monkeypatch, "constraints")  # they would refuse some of them too
     refused(every[at][1], "shape of this circuit")
 

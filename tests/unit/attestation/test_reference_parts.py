@@ -152,9 +152,10 @@ def test_public_columns_mark_these_of_sixteen_rows_and_no_padding(
 
 
 def test_words_are_folded_down_to_the_last_polynomial() -> None:
-    assert fold_schedule(12) == [3, 3]
-    assert fold_schedule(13) == [3, 3, 1]
-    assert sum(fold_schedule(21)) == 15
+    assert fold_schedule(12) == [1]
+    assert fold_schedule(17) == [3, 3]
+    assert fold_schedule(18) == [3, 3, 1]
+    assert sum(fold_schedule(21)) == 10
 
 
 @pytest.mark.parametrize(("rows", "segments"), [(4_096, 2), (4_734, 2), (10_000, 3)])

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.attest import full as bench_attest
 from benchmarks.attest import full_table as bench_attest_table
 from benchmarks.attest import weigh
-from benchmarks.attest.full import AttestBench, Cost, Subject, Usage
+from benchmarks.attest.full import AttestBench, Cost, Usage
 from sluice.attestation.systems.full import worker
 from sluice.errors import ProverError
 from sluice.invariants.relations import RelationKind
@@ -78,20 +78,6 @@ def test_the_table_shows_medians_and_the_ratio_to_others(
         "samples 32 rows",
     ):
         assert part in shown
-
-
-def test_scaling_adds_powers_of_two_once_each(bench: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: dict[str, object] = {}
-
-    def measure(_: Subject, *, rows: object, runs: object, advance: object) -> AttestBench:
-        asked.update(rows=rows, runs=runs)
-        return MEASURED
-
-    monkeypatch.setattr(bench_attest, "subject", lambda _: None)
-    monkeypatch.setattr(bench_attest, "bench_attest", measure)
-    assert bench("attest-full", "--scaling", "--json").code == 0
-    assert asked["rows"] == (1_024, 2_048, 4_096, 4_734, 8_192, 16_384, 32_768, 65_536)
-    assert asked["runs"] == (5, 1, 1, 5, 1, 1, 1, 1)
 
 
 def test_channels_that_never_move_can_be_left_out() -> None:

@@ -92,16 +92,6 @@ pub struct TracedChain<'a> {
     statistic: Option<[u8; 32]>,
 }
 
-/// How a chain is proven.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Order<'a> {
-    /// One segment in memory at a time: every segment but the first is committed twice, with the same
-    /// masks. Otherwise two neighbours are in memory.
-    pub frugal: bool,
-    /// The records of the segments that were proven before, with the same entropy.
-    pub done: &'a [Record],
-}
-
 /// A chain as prover and verifier see it.
 pub(super) struct Chain<'a> {
     pub(super) circuit: &'a Circuit,
@@ -328,12 +318,6 @@ struct Committed {
     last: Vec<F>,
 }
 
-/// The next segment, as far as it is known.
-enum Coming {
-    Trace(RowMajorMatrix<F>),
-    Committed(Box<Committed>),
-}
-
 impl Circuit {
     pub(super) fn chained(&self) -> &Chained {
         self.chained.get_or_init(|| {
@@ -386,7 +370,7 @@ impl Circuit {
             enters: any(),
             leaves: any(),
         }));
-        let proof = identity::proven_bits_chained(&air, plan.len());
+        let proof = identity::proven_bits(&air, plan.len());
         Ok(self.statistic_bits().map_or(proof, |bits| proof.min(bits)))
     }
 
@@ -422,13 +406,11 @@ impl Circuit {
         statistic: Option<&[u8]>,
         entropy: [u8; 32],
         log_rows: usize,
-        frugal: bool,
     ) -> Result<Vec<u8>, Unproven> {
         let bound = statistic.map(|statistic| Bound { statistic, context });
         let manner = Manner::default();
         let traced = self.trace_chain(budgets, batch, salt, bound.as_ref(), log_rows, manner)?;
-        let order = Order { frugal, done: &[] };
-        self.seal_chain(&traced, context, entropy, order, &mut |_, _| {})
+        self.seal_chain(&traced, context, entropy, &[], &mut |_, _| {})
     }
 
     /// Look at a whole batch, so that its trace can be filled segment by segment.
@@ -494,7 +476,8 @@ impl Circuit {
         self.shown(&traced.values[CHAIN..])
     }
 
-    /// Prove a traced chain. `changed` may change the trace of each segment before it is committed:
+    /// Prove a traced chain. `done` are the records of the segments that were proven before, with the
+    /// same entropy. `changed` may change the trace of each segment before it is committed:
     /// whether the chain holds is for the verifier to find out.
     ///
     /// # Errors
@@ -504,11 +487,11 @@ impl Circuit {
         traced: &TracedChain,
         context: &[u8; 32],
         entropy: [u8; 32],
-        order: Order,
+        done: &[Record],
         changed: &mut dyn FnMut(usize, &mut RowMajorMatrix<F>),
     ) -> Result<Vec<u8>, Unproven> {
-        let mut records = order.done.to_vec();
-        self.seal_segments(traced, context, entropy, order, changed, &mut |record| {
+        let mut records = done.to_vec();
+        self.seal_segments(traced, context, entropy, done, changed, &mut |record| {
             records.push(record);
             Ok(())
         })?;
@@ -530,11 +513,10 @@ impl Circuit {
         traced: &TracedChain,
         context: &[u8; 32],
         entropy: [u8; 32],
-        order: Order,
+        done: &[Record],
         changed: &mut dyn FnMut(usize, &mut RowMajorMatrix<F>),
         proven: &mut dyn FnMut(Record) -> Result<(), Unproven>,
     ) -> Result<(), Unproven> {
-        let Order { frugal, done } = order;
         let TracedChain { plan, public, .. } = traced;
         if done.len() > plan.len() {
             return Err(Malformed("more segments were proven than there are".into()).into());
@@ -585,24 +567,18 @@ impl Circuit {
             before = Some(chain.weights(index, &record.root, &record.next));
             (before_root, entered) = (record.root, record.elements());
         }
-        let mut coming: Option<Coming> = None;
+        let mut coming: Option<Committed> = None;
         for index in done.len()..plan.len() {
             let more = index + 1 < plan.len();
-            let own = coming.take().unwrap_or_else(|| Coming::Trace(trace(index)));
+            let own = coming
+                .take()
+                .map_or_else(|| commit(index, trace(index)), Ok)?;
+            let Committed { held, root, last } = own;
             let mut next_root = NO_ROOT;
-            if frugal && more {
-                let next = trace(index + 1);
-                next_root = commit(index + 1, next.clone())?.root;
-                coming = Some(Coming::Trace(next));
-            }
-            let Committed { held, root, last } = match own {
-                Coming::Trace(trace) => commit(index, trace)?,
-                Coming::Committed(committed) => *committed,
-            };
-            if !frugal && more {
+            if more {
                 let next = commit(index + 1, trace(index + 1))?;
                 next_root = next.root;
-                coming = Some(Coming::Committed(Box::new(next)));
+                coming = Some(next);
             }
             if done
                 .last()

@@ -95,36 +95,28 @@ impl Polynomials {
         Self::strips(width + CODEWORDS, source, strip)
     }
 
-    /// Polynomials with the values of matrices on the generator's coset; rows in bit-reversed order.
-    pub(super) fn of_values(matrices: &[RowMajorMatrix<F>]) -> Self {
-        let (each, height) = (matrices[0].width, matrices[0].height());
-        let strip = |from: usize, columns: usize, _| {
-            let mut values = F::zero_vec(STRIP * height);
-            for (at, row) in values.chunks_exact_mut(STRIP).enumerate() {
-                let at = reversed(at, height.ilog2());
-                for (column, cell) in (from..from + columns).zip(row) {
-                    *cell = matrices[column / each].values[at * each + column % each];
-                }
-            }
-            interpolated(values)
-        };
-        Self::strips(each * matrices.len(), &mut unused(), strip)
-    }
-
-    /// Random polynomials.
-    pub(super) fn random<R: CryptoRng + SeedableRng + Send>(
-        width: usize,
-        height: usize,
+    /// Given polynomials as matrices of scaled coefficients, and so many random ones after them.
+    pub(super) fn beside_random<R: CryptoRng + SeedableRng + Send>(
+        matrices: &[RowMajorMatrix<F>],
+        random: usize,
         source: &mut R,
     ) -> Self {
-        let strip = |_, columns: usize, mut source: R| {
+        let (each, height) = (matrices[0].width, matrices[0].height());
+        let given = each * matrices.len();
+        let strip = |from: usize, columns: usize, mut source: R| {
             let mut values = F::zero_vec(STRIP * height);
-            for row in values.chunks_exact_mut(STRIP) {
-                row[..columns].fill_with(|| source.random::<F>());
+            for (at, row) in values.chunks_exact_mut(STRIP).enumerate() {
+                for (column, cell) in (from..from + columns).zip(row) {
+                    *cell = if column < given {
+                        matrices[column / each].values[at * each + column % each]
+                    } else {
+                        source.random()
+                    };
+                }
             }
             values
         };
-        Self::strips(width, source, strip)
+        Self::strips(given + random, source, strip)
     }
 
     /// Public columns, one period of each: polynomials with as many coefficients as there are rows,
@@ -164,7 +156,7 @@ impl Polynomials {
     }
 
     /// The values of all polynomials at a point.
-    fn at(&self, point: Challenge) -> Vec<Challenge> {
+    pub(super) fn at(&self, point: Challenge) -> Vec<Challenge> {
         let point = point * F::GENERATOR.inverse();
         let powers: Vec<_> = point.powers().take(self.height()).collect();
         let values =
@@ -238,52 +230,42 @@ fn scaled(mut coefficients: Vec<F>) -> Vec<F> {
     coefficients
 }
 
-/// Polynomials and the tree over the rows of their codewords. They stand for as many matrices of equal
-/// widths; each row of each matrix has salt of its own.
+/// Polynomials and the tree over the rows of their codewords. Each row has salt of its own.
 #[derive(Debug)]
 pub struct Committed {
     pub(super) polynomials: Polynomials,
-    matrices: usize,
     salts: Vec<F>,
     /// The hashes of the rows, then of pairs of hashes, up to the commitment.
     layers: Vec<Vec<Digest>>,
 }
 
 impl Committed {
-    /// How many matrices there are.
-    pub(super) fn matrices(&self) -> usize {
-        self.matrices
-    }
-
     pub(super) fn new<R: CryptoRng + SeedableRng + Send>(
         polynomials: Polynomials,
-        matrices: usize,
         transform: &Transform,
         source: &mut R,
     ) -> Self {
         let rows = polynomials.height();
-        let salt = SALT * matrices;
-        let each = polynomials.width / matrices;
         let sources: Vec<R> = (0..COSETS).map(|_| R::from_rng(source)).collect();
         let draw =
-            |mut source: R| -> Vec<F> { (0..salt * rows).map(|_| source.random::<F>()).collect() };
+            |mut source: R| -> Vec<F> { (0..SALT * rows).map(|_| source.random::<F>()).collect() };
         let salts: Vec<Vec<F>> = sources.into_par_iter().map(draw).collect();
         let salts = salts.concat();
         let mut leaves = vec![Digest::default(); COSETS * rows];
         let blocks = leaves
             .chunks_exact_mut(rows)
-            .zip(salts.chunks_exact(salt * rows));
+            .zip(salts.chunks_exact(SALT * rows));
         let mut coset = Coset::default();
         for (block, (leaves, salts)) in blocks.enumerate() {
             let at = reversed(block, LOG_BLOWUP as u32);
             polynomials.write(at, transform, &mut coset);
             let coset = &coset;
             let groups = leaves.par_chunks_mut(HASHED);
-            let groups = groups.zip(salts.par_chunks(HASHED * salt)).enumerate();
+            let groups = groups.zip(salts.par_chunks(HASHED * SALT)).enumerate();
             groups.for_each_init(Vec::new, |bytes, (group, (leaves, salts))| {
                 bytes.clear();
-                for (at, salts) in salts.chunks_exact(salt).enumerate() {
-                    coset.serialize(group * HASHED + at, each, salts, bytes);
+                for (at, salt) in salts.chunks_exact(SALT).enumerate() {
+                    coset.serialize(group * HASHED + at, salt, bytes);
                 }
                 parameters::hash_many(bytes, leaves);
             });
@@ -297,7 +279,6 @@ impl Committed {
         }
         Self {
             polynomials,
-            matrices,
             salts,
             layers,
         }
@@ -306,16 +287,6 @@ impl Committed {
     /// The commitment.
     pub(super) fn commitment(&self) -> Commitment {
         MerkleCap::new(self.layers.last().expect("a tree has leaves").clone())
-    }
-
-    /// The values of each matrix at a point.
-    pub(super) fn at(&self, point: Challenge) -> Vec<Vec<Challenge>> {
-        let each = self.polynomials.width / self.matrices;
-        let values = self.polynomials.at(point);
-        values
-            .chunks_exact(each)
-            .map(<[Challenge]>::to_vec)
-            .collect()
     }
 
     /// Every hash beside the paths from some leaves to the commitment that is on none of them.
@@ -340,8 +311,8 @@ impl Committed {
 }
 
 impl Coset {
-    /// Add the bytes of a row: those of each matrix, and its salt after them.
-    fn serialize(&self, at: usize, each: usize, salts: &[F], bytes: &mut Vec<u8>) {
+    /// Add the bytes of a row, and its salt after them.
+    fn serialize(&self, at: usize, salt: &[F], bytes: &mut Vec<u8>) {
         let from = bytes.len();
         for strip in &self.strips {
             let mut cells = [[0; 8]; STRIP];
@@ -351,16 +322,7 @@ impl Coset {
             bytes.extend_from_slice(cells.as_flattened());
         }
         bytes.truncate(from + 8 * self.width);
-        let salts = salts.chunks_exact(SALT);
-        if salts.len() == 1 {
-            bytes.extend(salts.flatten().flat_map(|salt| parameters::bytes(*salt)));
-            return;
-        }
-        let row = bytes.split_off(from);
-        for (row, salts) in row.chunks_exact(8 * each).zip(salts) {
-            bytes.extend_from_slice(row);
-            bytes.extend(salts.iter().flat_map(|salt| parameters::bytes(*salt)));
-        }
+        bytes.extend(salt.iter().flat_map(|salt| parameters::bytes(*salt)));
     }
 
     /// Add the first columns of rows, of which each is given for one lane.
@@ -438,14 +400,11 @@ impl Mmcs<F> for Openings {
         places: &[usize],
         committed: &Committed,
     ) -> (Vec<Vec<Vec<F>>>, Salted) {
-        let each = committed.polynomials.width / committed.matrices;
-        let split = |row: &[F], width: usize| row.chunks_exact(width).map(<[F]>::to_vec).collect();
         let rows = committed.polynomials.rows(places);
-        let rows = rows.iter().map(|row| split(row, each)).collect();
-        let salt = SALT * committed.matrices;
+        let rows = rows.into_iter().map(|row| vec![row]).collect();
         let salts = places
             .iter()
-            .map(|place| split(&committed.salts[place * salt..][..salt], SALT));
+            .map(|place| vec![committed.salts[place * SALT..][..SALT].to_vec()]);
         let paths = PrunedMerklePaths {
             sibling_hashes: committed.beside(places),
         };

@@ -125,24 +125,18 @@ pub fn degree(air: &FullAir) -> usize {
     get_max_constraint_degree_extension::<F, F, _>(air, layout, air.public.height)
 }
 
-/// Bits of soundness that are proven, not conjectured, for a trace of a height.
+/// Bits of soundness that are proven, not conjectured, for a chain of so many segments, of which this is
+/// a longest one. Luck in any of them would do, so their chances are added.
 ///
 /// # Panics
 /// Where the height is no power of two within the field's two-adicity.
 #[must_use]
-pub fn proven_bits(air: &FullAir) -> usize {
-    bits_with(air, &parameters::fri(()), EXTENSION)
-}
-
-/// The same for a chain of so many segments, of which this is a longest one. Luck in any of them
-/// would do, so their chances are added.
-#[must_use]
-pub fn proven_bits_chained(air: &FullAir, segments: usize) -> usize {
+pub fn proven_bits(air: &FullAir, segments: usize) -> usize {
     let bits = bits_with(air, &parameters::fri_of(segments, ()), EXTENSION);
     bits.saturating_sub(segments.next_power_of_two().ilog2() as usize)
 }
 
-/// The same with parameters that are not ours, and challenges from an extension of another degree.
+/// The bits of one trace with any parameters, and challenges from an extension of any degree.
 fn bits_with(air: &FullAir, fri: &FriParameters<()>, extension: usize) -> usize {
     let log_height = air.public.height.ilog2() as usize;
     let domain = TwoAdicMultiplicativeCoset::new(F::ONE, log_height).expect("a trace of our own");

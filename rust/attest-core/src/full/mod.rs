@@ -21,6 +21,7 @@ pub mod parameters;
 pub mod prover;
 pub mod public;
 pub mod relations;
+pub mod scheme;
 pub mod seam;
 pub mod spectra;
 mod stark;

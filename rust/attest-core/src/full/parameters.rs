@@ -19,8 +19,9 @@ use rand::{CryptoRng, SeedableRng};
 
 use super::columns::F;
 use super::counts::BASE;
-use super::hashing;
+use super::hashing::{self, Padded};
 use super::ladder::RADIX;
+use super::scheme::Pcs;
 
 /// The degree of the field that challenges come from: 192 bits.
 pub const EXTENSION: usize = 3;
@@ -29,10 +30,10 @@ pub const EXTENSION: usize = 3;
 pub const LOG_BLOWUP: usize = 3;
 
 /// How many places of every codeword are opened.
-pub const QUERIES: usize = 55;
+pub const QUERIES: usize = 53;
 
 /// Bits of work before the queries are drawn.
-pub const QUERY_WORK: usize = 19;
+pub const QUERY_WORK: usize = 22;
 
 /// Bits of work before openings are combined.
 pub const BATCH_WORK: usize = 0;
@@ -41,7 +42,7 @@ pub const BATCH_WORK: usize = 0;
 pub const LOG_ARITY: usize = 3;
 
 /// The logarithm of the length of the last polynomial.
-pub const LOG_FINAL: usize = 3;
+pub const LOG_FINAL: usize = 8;
 
 /// The logarithm of how many nodes of a tree stand for its root.
 pub const LOG_CAP: usize = 0;
@@ -75,18 +76,16 @@ pub type Leaves<R> = MerkleTreeHidingMmcs<F, u8, Hash, Compress, R, 2, 32, SALT>
 pub type Layers<R> = ExtensionMmcs<F, Challenge, Leaves<R>>;
 /// The transform.
 pub type Dft = Radix2DitParallel<F>;
-/// The commitment scheme.
-pub type Pcs<R = StdRng> = HidingFriPcs<F, Dft, Leaves<R>, Layers<R>, R>;
 /// The transcript.
-pub type Challenger = SerializingChallenger64<F, HashChallenger<u8, Blake3, 32>>;
+pub type Challenger = SerializingChallenger64<F, HashChallenger<u8, Padded, 32>>;
 /// The whole configuration.
 pub type Config<R = StdRng> = StarkConfig<Pcs<R>, Challenge, Challenger>;
 
 /// How many places are opened in each of so many segments of a chain. A cheating prover may try its
-/// luck in any of them, so a chain has more queries the longer it is: about two for three doublings.
+/// luck in any of them, so a chain has more queries the longer it is: two for three doublings.
 #[must_use]
 pub fn queries(segments: usize) -> usize {
-    QUERIES + (2 * segments.next_power_of_two().ilog2() as usize).div_ceil(3)
+    QUERIES + 2 * segments.next_power_of_two().ilog2() as usize / 3
 }
 
 /// What folding is done with.
@@ -126,7 +125,7 @@ pub fn chained(seed: &[u8], segments: usize) -> Config {
 /// A transcript that begins with `seed`.
 #[must_use]
 pub fn transcript(seed: &[u8]) -> Challenger {
-    Challenger::from_hasher(seed.to_vec(), Blake3 {})
+    Challenger::from_hasher(seed.to_vec(), Padded)
 }
 
 /// Set up with masks from any source. Nothing but a test has a reason to choose one.
@@ -139,13 +138,13 @@ pub fn masked<R: CryptoRng + SeedableRng + Send>(seed: &[u8], source: R) -> Conf
 pub fn scheme<R: CryptoRng + SeedableRng + Send>(segments: usize, mut source: R) -> Pcs<R> {
     let leaves = leaves(R::from_rng(&mut source));
     let layers = Layers::new(leaves.clone());
-    Pcs::new(
+    Pcs::new(HidingFriPcs::new(
         Dft::default(),
         leaves,
         fri_of(segments, layers),
         CODEWORDS,
         R::from_rng(&mut source),
-    )
+    ))
 }
 
 /// The foldings of a chain of so many segments, with salts from a source.
@@ -154,14 +153,6 @@ pub fn foldings<R: CryptoRng + SeedableRng + Send>(
     source: R,
 ) -> FriParameters<Layers<R>> {
     fri_of(segments, Layers::new(leaves(source)))
-}
-
-/// A scheme that masks polynomials and does not extend them.
-pub fn unextended<R: CryptoRng + SeedableRng + Send>(segments: usize, mut source: R) -> Pcs<R> {
-    let mut foldings = foldings(segments, R::from_rng(&mut source));
-    foldings.log_blowup = 0;
-    let leaves = leaves(R::from_rng(&mut source));
-    Pcs::new(Dft::default(), leaves, foldings, CODEWORDS, source)
 }
 
 fn leaves<R: CryptoRng + SeedableRng + Send>(source: R) -> Leaves<R> {
@@ -195,11 +186,11 @@ pub fn compress(nodes: [Digest; 2]) -> Digest {
 pub fn largest_proof(width: usize, quotients: usize, height: usize, segments: usize) -> usize {
     let log_codeword = height.ilog2() as usize + 1 + LOG_BLOWUP;
     let rounds = log_codeword.div_ceil(LOG_ARITY);
-    let beside = CODEWORDS + SALT;
-    let rows = width + beside + (quotients + 1) * (EXTENSION + beside);
+    let beside = (quotients + 1) * EXTENSION;
+    let rows = width + beside + 2 * (CODEWORDS + SALT);
     let folded = rounds * (EXTENSION << LOG_ARITY) + rounds * SALT;
-    let paths = (3 + rounds) * log_codeword * HASH_ELEMENTS;
-    let points = 2 * (width + CODEWORDS) + (quotients + 1) * (EXTENSION + CODEWORDS);
+    let paths = (2 + rounds) * log_codeword * HASH_ELEMENTS;
+    let points = 2 * width + beside + 3 * CODEWORDS;
     let last = (1 << LOG_FINAL) + rounds + 8;
     9 * (queries(segments) * (rows + folded + paths) + EXTENSION * (points + last))
 }

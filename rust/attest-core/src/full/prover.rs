@@ -1,13 +1,13 @@
 //! Prove: the steps of Plonky3's prover, in the memory of one coset at a time.
 //!
-//! The transcript, the masks of the quotient and the foldings are Plonky3's own, and so is the verifier.
-//! What differs is how values come about: the constraints are evaluated coset by coset, and openings
-//! are combined as polynomials, not as codewords.
+//! The transcript and the foldings are Plonky3's own, and so is the verifier. What differs is how values
+//! come about: the constraints are evaluated coset by coset, and openings are combined as polynomials, not
+//! as codewords. All that is committed to after the trace is under one tree (see [`super::scheme`]).
 
 use std::marker::PhantomData;
 
 use p3_air::{Air, BaseAir, RowWindow};
-use p3_commit::{LagrangeSelectors, PolynomialSpace, UnivariateStarkPcs};
+use p3_commit::{LagrangeSelectors, PolynomialSpace};
 use p3_dft::TwoAdicSubgroupDft;
 use p3_field::coset::TwoAdicMultiplicativeCoset;
 use p3_field::{
@@ -27,7 +27,7 @@ use p3_uni_stark::{
     Commitments, OpenedValues, Proof, ProverConstraintFolder, StarkProverTranscript, StarkShape,
 };
 use rand::rngs::StdRng;
-use rand::{CryptoRng, SeedableRng};
+use rand::{CryptoRng, RngExt, SeedableRng};
 
 use super::air::FullAir;
 use super::codewords::{COSETS, Commitment, Committed, Coset, Openings, Polynomials};
@@ -68,7 +68,7 @@ impl<R: CryptoRng + SeedableRng + Send + Sync> Held<R> {
         let transform = Transform::new(trace.height().ilog2() + 1);
         let masked = Polynomials::masked(trace, &mut source);
         Ok(Self {
-            trace: Committed::new(masked, 1, &transform, &mut source),
+            trace: Committed::new(masked, &transform, &mut source),
             transform,
             source,
             segments,
@@ -103,13 +103,11 @@ impl<R: CryptoRng + SeedableRng + Send + Sync> Held<R> {
         );
         let alpha = transcript.constraint_phase(trace_commitment.clone(), None, publics);
         let values = self.quotient(air, log_chunks, publics, alpha);
-        let quotient = self.masked_quotient(values, log_rows + 1 + log_chunks, chunks)?;
-        let random = Polynomials::random(EXTENSION + CODEWORDS, 2 << log_rows, &mut self.source);
-        let random = Committed::new(random, 1, &self.transform, &mut self.source);
+        let beside = self.beside(values, log_rows + 1 + log_chunks, chunks);
         let commitments = Commitments {
             trace: trace_commitment,
-            quotient_chunks: quotient.commitment(),
-            random: Some(random.commitment()),
+            quotient_chunks: beside.commitment(),
+            random: Some(beside.commitment()),
         };
         let (zeta, witness) = transcript.ood_phase(
             commitments.quotient_chunks.clone(),
@@ -118,24 +116,21 @@ impl<R: CryptoRng + SeedableRng + Send + Sync> Held<R> {
         let next = zeta * F::two_adic_generator(log_rows);
         let fri = parameters::foldings(self.segments, R::from_rng(&mut self.source));
         let opened = transcript.delegate(|challenger| {
-            let committed = [&random, &self.trace, &quotient];
+            let committed = [&self.trace, &beside];
             Self::open(&fri, committed, [zeta, next], challenger)
         });
         let (opened, opening_proof) = opened.inspect_err(|_| transcript.abort())?;
         transcript.finish();
-        let mut opened = opened
-            .into_iter()
-            .map(|values| values.into_iter().flatten());
-        let mut next = || opened.next().expect("three commitments are opened");
-        let (mut random, mut trace, quotient) = (next(), next(), next());
+        let ([local, next], [parts]) = opened;
+        let (parts, random) = parts.split_at(EXTENSION * chunks);
         Ok(Proof {
             commitments,
             opened_values: OpenedValues {
-                trace_local: trace.next().expect("a trace is opened at a point"),
-                trace_next: trace.next(),
+                trace_local: local,
+                trace_next: Some(next),
                 preprocessed: None,
-                quotient_chunks: quotient.collect(),
-                random: random.next(),
+                quotient_chunks: parts.chunks(EXTENSION).map(<[_]>::to_vec).collect(),
+                random: Some(random.to_vec()),
             },
             opening_proof,
             degree_bits: log_rows + 1,
@@ -186,54 +181,35 @@ impl<R: CryptoRng + SeedableRng + Send + Sync> Held<R> {
         quotient
     }
 
-    /// Split the quotient into polynomials of the trace's degree, and mask each of them.
-    fn masked_quotient(
-        &mut self,
-        values: Vec<Challenge>,
-        log_size: usize,
-        chunks: usize,
-    ) -> Result<Committed, String> {
+    /// Commit to all that a proof has beside its trace: the parts of the quotient, each of the trace's
+    /// degree and masked, a random polynomial, and the random columns of a matrix.
+    fn beside(&mut self, values: Vec<Challenge>, log_size: usize, chunks: usize) -> Committed {
         let domain = Domain::new(F::GENERATOR, log_size).expect("a codeword's domain");
         let values = RowMajorMatrix::new_col(values).flatten_to_base();
         let parts = domain.split_evals(chunks, values);
         let domains = domain.split_domains(chunks);
-        let scheme = parameters::unextended(self.segments, R::from_rng(&mut self.source));
-        let masked = UnivariateStarkPcs::<Challenge, Challenger>::get_quotient_ldes(
-            &scheme,
-            domains.into_iter().zip(parts),
-            chunks,
-        );
-        let masked = masked.map_err(|error| error.to_string())?;
-        let masked = Polynomials::of_values(&masked);
-        Ok(Committed::new(
-            masked,
-            chunks,
-            &self.transform,
-            &mut self.source,
-        ))
+        let masks = quotient_masks(&domains, parts[0].values.len(), &mut self.source);
+        let parts = parts.into_par_iter().zip(&domains).zip(masks);
+        let masked: Vec<_> = parts
+            .map(|((part, domain), masks)| masked_part(part, *domain, &masks))
+            .collect();
+        let random = EXTENSION + CODEWORDS;
+        let polynomials = Polynomials::beside_random(&masked, random, &mut self.source);
+        Committed::new(polynomials, &self.transform, &mut self.source)
     }
 
     /// Open what is committed: all of it at the first point, the trace at the second one too. By
-    /// commitment, matrix and point, without the random columns, and the proof.
+    /// commitment and point, without the random columns, and the proof.
     fn open(
         fri: &FriParameters<Layers<R>>,
-        committed: [&Committed; 3],
+        [trace, beside]: [&Committed; 2],
         [here, next]: [Challenge; 2],
         challenger: &mut Challenger,
     ) -> Result<(Opened, Opening<R>), String> {
-        let [random, trace, quotient] = committed;
-        let at = |committed: &Committed, points: &[Challenge]| {
-            let values: Vec<_> = points.iter().map(|point| committed.at(*point)).collect();
-            let matrix = |matrix: usize| values.iter().map(move |values| values[matrix].clone());
-            let matrices = 0..values[0].len();
-            matrices
-                .map(|at| matrix(at).collect())
-                .collect::<Vec<Vec<_>>>()
-        };
+        let [local, following] = [here, next].map(|point| trace.polynomials.at(point));
         let mut opened = vec![
-            at(random, &[here]),
-            at(trace, &[here, next]),
-            at(quotient, &[here]),
+            vec![vec![local, following]],
+            vec![vec![beside.polynomials.at(here)]],
         ];
         let mut transcript = PcsProverTranscript::<Challenger, F, Challenge>::new(
             challenger,
@@ -241,17 +217,12 @@ impl<R: CryptoRng + SeedableRng + Send + Sync> Held<R> {
         );
         transcript.claimed_openings(&opened);
         let (alpha, witness) = transcript.batch_phase();
-        let codeword = batched(committed, [here, next], alpha);
+        let codeword = batched([trace, beside], [here, next], alpha);
         let length = codeword.len().ilog2() as usize;
-        let points = [
-            vec![vec![here]],
-            vec![vec![here, next]],
-            vec![vec![here]; quotient.matrices()],
+        let requests = [
+            (trace, vec![vec![here, next]]).into(),
+            (beside, vec![vec![here]]).into(),
         ];
-        let requests = committed.into_iter().zip(points);
-        let requests: Vec<_> = requests
-            .map(|(data, points)| (data, points).into())
-            .collect();
         let folding: TwoAdicFriFoldingForMmcs<F, Openings> = TwoAdicFriFolding(PhantomData);
         let proof = transcript.delegate(|challenger| {
             prove_fri(
@@ -270,20 +241,23 @@ impl<R: CryptoRng + SeedableRng + Send + Sync> Held<R> {
             error.to_string()
         })?;
         transcript.finish();
-        let mut masks = Vec::new();
-        for values in &mut opened {
-            let split = |values: &mut Vec<Challenge>| values.split_off(values.len() - CODEWORDS);
-            let matrix = |points: &mut Vec<Vec<_>>| points.iter_mut().map(split).collect();
-            masks.push(values.iter_mut().map(matrix).collect());
-        }
+        let split = |values: &mut Vec<Challenge>| values.split_off(values.len() - CODEWORDS);
+        let matrix = |points: &mut Vec<Vec<_>>| points.iter_mut().map(split).collect();
+        let masks = opened
+            .iter_mut()
+            .map(|values| values.iter_mut().map(matrix).collect())
+            .collect();
+        let mut values = opened.into_iter().flatten().flatten();
+        let mut next = || values.next().expect("a value at each point");
+        let opened = ([next(), next()], [next()]);
         Ok((opened, (masks, as_verified(proof))))
     }
 }
 
-/// Values by commitment, matrix, point and column.
-type Opened = p3_commit::OpenedValues<Challenge>;
+/// The values of columns: of the trace at two points, of all others at one.
+type Opened = ([Vec<Challenge>; 2], [Vec<Challenge>; 1]);
 /// The values of random columns, and the foldings.
-type Opening<R> = (Opened, Foldings<R, Leaves<R>>);
+type Opening<R> = (p3_commit::OpenedValues<Challenge>, Foldings<R, Leaves<R>>);
 type Foldings<R, M> = FriProof<Challenge, Layers<R>, F, Vec<BatchMultiOpening<F, M>>>;
 
 /// The proof of the foldings as a verifier reads it. Only the types differ.
@@ -389,6 +363,48 @@ fn folder<'a>(
     }
 }
 
+/// Random values for each part of the quotient, by which multiples of the polynomials that vanish on the
+/// parts' domains are added to them. Where the parts are put together, the multiples add up to zero.
+fn quotient_masks<R: CryptoRng>(domains: &[Domain], count: usize, source: &mut R) -> Vec<Vec<F>> {
+    let scale = |domain: &Domain| -> F {
+        let others = domains
+            .iter()
+            .filter(|other| other.shift() != domain.shift());
+        let values = others.map(|other| other.vanishing_poly_at_point(domain.first_point()));
+        values.product::<F>().inverse()
+    };
+    let (last, others) = domains.split_last().expect("a quotient has parts");
+    let to_last = scale(last).inverse();
+    let mut masks = Vec::with_capacity(domains.len());
+    let mut rest = F::zero_vec(count);
+    for domain in others {
+        let factor = scale(domain) * to_last;
+        let drawn: Vec<F> = (0..count).map(|_| source.random()).collect();
+        for (rest, mask) in rest.iter_mut().zip(&drawn) {
+            *rest -= *mask * factor;
+        }
+        masks.push(drawn);
+    }
+    masks.push(rest);
+    masks
+}
+
+/// The scaled coefficients of a part of the quotient, of twice its degree: its values on its own domain
+/// stay the same, and `masks` make all others random.
+fn masked_part(part: RowMajorMatrix<F>, domain: Domain, masks: &[F]) -> RowMajorMatrix<F> {
+    let (width, height) = (part.width, part.height());
+    let shift = F::GENERATOR * domain.shift_inverse();
+    let mut coefficients = Dft::default()
+        .coset_idft_batch(part, shift.inverse())
+        .values;
+    for (coefficient, mask) in coefficients.iter_mut().zip(masks) {
+        *coefficient -= *mask;
+    }
+    let turned = shift.exp_u64(height as u64);
+    coefficients.extend(masks.iter().map(|mask| *mask * turned));
+    RowMajorMatrix::new(coefficients, width)
+}
+
 /// `(p(X) - p(z)) / (X - z)`: as many coefficients, of which the last is zero.
 fn divided(coefficients: &[Challenge], point: Challenge) -> Vec<Challenge> {
     let mut quotient = vec![Challenge::ZERO; coefficients.len()];
@@ -424,19 +440,15 @@ fn weights(air: &FullAir, publics: &[F], alpha: Challenge) -> Vec<Vec<F>> {
 /// The codeword whose low degree shows that all openings are right, in bit-reversed order: the
 /// quotients `(p(X) - p(z)) / (X - z)` of all polynomials and points, combined.
 fn batched(
-    [random, trace, quotient]: [&Committed; 3],
+    [trace, beside]: [&Committed; 2],
     [here, next]: [Challenge; 2],
     alpha: Challenge,
 ) -> Vec<Challenge> {
-    let [before, width] = [random, trace].map(|committed| committed.polynomials.width() as u64);
-    let [at_trace, at_next] = [before, width].map(|count| alpha.exp_u64(count));
-    let of_trace = trace.polynomials.combined(at_trace, alpha);
-    let mut sum = random.polynomials.combined(Challenge::ONE, alpha);
-    let rest = quotient
-        .polynomials
-        .combined(at_trace * at_next.square(), alpha);
-    for (sum, more) in sum.iter_mut().zip(of_trace.iter().zip(rest)) {
-        *sum += *more.0 + more.1;
+    let at_next = alpha.exp_u64(trace.polynomials.width() as u64);
+    let of_trace = trace.polynomials.combined(Challenge::ONE, alpha);
+    let mut sum = beside.polynomials.combined(at_next.square(), alpha);
+    for (sum, more) in sum.iter_mut().zip(&of_trace) {
+        *sum += *more;
     }
     let unit = F::GENERATOR.inverse();
     let of_next = of_trace.into_iter().map(|value| value * at_next).collect();
@@ -449,4 +461,72 @@ fn batched(
     values.values.resize(length * EXTENSION, F::ZERO);
     let values = Dft::default().dft_batch(values).bit_reverse_rows();
     Challenge::reconstitute_from_base(values.values)
+}
+
+#[cfg(test)]
+mod tests {
+    use p3_field::PrimeField64;
+
+    use super::*;
+
+    const LOG_SIZE: usize = 6;
+    const PARTS: usize = 4;
+
+    fn value(part: &RowMajorMatrix<F>, column: usize, point: F) -> F {
+        let unit = point * F::GENERATOR.inverse();
+        let coefficients = part.values.iter().skip(column).step_by(part.width);
+        let powers = unit.powers();
+        coefficients.zip(powers).map(|(c, power)| *c * power).sum()
+    }
+
+    #[test]
+    fn masks_of_the_quotient_change_every_part_and_not_the_whole() {
+        let domain = Domain::new(F::GENERATOR, LOG_SIZE).expect("a domain");
+        let values: Vec<F> = (1..=2 << LOG_SIZE).map(F::from_u64).collect();
+        let parts = domain.split_evals(PARTS, RowMajorMatrix::new(values, 2));
+        let domains = domain.split_domains(PARTS);
+        let count = parts[0].values.len();
+        let none = vec![vec![F::ZERO; count]; PARTS];
+        let masks = quotient_masks(&domains, count, &mut StdRng::from_seed([7; 32]));
+        let with = |masks: &[Vec<F>]| -> Vec<RowMajorMatrix<F>> {
+            let parts = parts.iter().cloned().zip(&domains).zip(masks);
+            parts
+                .map(|((part, domain), masks)| masked_part(part, *domain, masks))
+                .collect()
+        };
+        let (plain, masked) = (with(&none), with(&masks));
+        let point = F::from_u64(123_456_789);
+        let whole = |parts: &[RowMajorMatrix<F>], column| -> F {
+            let part = |(at, part): (usize, &RowMajorMatrix<F>)| {
+                let others = (0..PARTS).filter(|other| *other != at);
+                let factor: F = others
+                    .map(|other| {
+                        let here = domains[other].vanishing_poly_at_point(point);
+                        let there = domains[at].first_point();
+                        here * domains[other].vanishing_poly_at_point(there).inverse()
+                    })
+                    .product();
+                factor * value(part, column, point)
+            };
+            parts.iter().enumerate().map(part).sum()
+        };
+        for column in 0..2 {
+            assert_eq!(whole(&plain, column), whole(&masked, column));
+            for at in 0..PARTS {
+                let [before, after] =
+                    [&plain, &masked].map(|parts| value(&parts[at], column, point));
+                assert_ne!(before, after, "part {at} is masked");
+                let own = domains[at].first_point();
+                let shown = parts[at].values[column];
+                assert_eq!(value(&plain[at], column, own), shown);
+                assert_eq!(value(&masked[at], column, own), shown);
+            }
+        }
+        let drawn: std::collections::BTreeSet<u64> = masks
+            .iter()
+            .flatten()
+            .map(|mask| mask.as_canonical_u64())
+            .collect();
+        assert_eq!(drawn.len(), PARTS * count, "no mask is used twice");
+    }
 }

@@ -131,11 +131,12 @@ impl Circuit {
         identity::degree(&self.unbudgeted(height(rows)))
     }
 
-    /// Bits of soundness that are proven for batches of so many rows; a chain has no fewer.
+    /// Bits of soundness that are proven for batches of so many rows, as one proof or as any chain: those of
+    /// two segments, which have as many queries as one proof and twice its chances.
     #[must_use]
     pub fn proven_bits(&self, rows: usize) -> usize {
         let height = height(rows).min(MOST_HEIGHT);
-        let proof = identity::proven_bits(&self.unbudgeted(height));
+        let proof = identity::proven_bits(&self.unbudgeted(height), 2);
         self.statistic_bits().map_or(proof, |bits| proof.min(bits))
     }
 

@@ -216,6 +216,11 @@ impl Circuit {
                 "a commitment of the proof has more roots than its tree".into(),
             ));
         }
+        if commitments.random.as_ref() != Some(&commitments.quotient_chunks) {
+            return Err(Invalid::Shape(
+                "the random polynomial is not under the tree of the quotient".into(),
+            ));
+        }
         let masked = height.ilog2() as usize + 1;
         if proof.degree_bits != masked {
             return Err(Invalid::Shape(format!(

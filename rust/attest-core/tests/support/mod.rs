@@ -153,7 +153,6 @@ impl Vector {
             None,
             entropy,
             log_rows,
-            false,
         );
         proof.expect("the batch is admitted")
     }

@@ -25,8 +25,6 @@ class Cut:
     """How a batch is proven."""
 
     log_rows: int | None = None  # of a segment; none: one proof about the whole batch
-    frugal: bool = False
-    """Commit to each segment again when its turn comes. `cut_of` does not: it saves no memory."""
 
     def segments(self, rows: int) -> int:
         """Return how many segments a batch has."""

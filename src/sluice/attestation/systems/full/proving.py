@@ -186,10 +186,10 @@ def _converse(
 ) -> bytes | None:
     assert process.stdin is not None
     assert process.stdout is not None
-    with contextlib.suppress(BrokenPipeError):  # a worker that ended is reported by its code
+    # A worker that ended is reported by its code. Closing flushes, which breaks the pipe again.
+    with contextlib.suppress(BrokenPipeError), process.stdin:
         for each in fields:
             process.stdin.write(worker.joined([each]))
-        process.stdin.close()
     last = None
     for answer in worker.split(process.stdout):
         if answer[:1] == worker.SEGMENT:

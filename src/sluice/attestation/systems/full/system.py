@@ -286,7 +286,7 @@ class Full:
 
 def _tail(cut: Cut, seed: bytes, statistic: bytes | None) -> tuple[bytes, ...]:
     """Return how a batch is proven, and its statistic: the other fields of a request."""
-    return number(cut.log_rows or 0), number(int(cut.frugal)), seed, statistic or b""
+    return number(cut.log_rows or 0), seed, statistic or b""
 
 
 def _hash(fields: Sequence[bytes]) -> bytes:

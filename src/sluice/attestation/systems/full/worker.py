@@ -45,7 +45,7 @@ def answer(request: IO[bytes]) -> Iterator[bytes]:
     planes = [next(fields) for _ in range(5)]
     rows = int.from_bytes(planes[0], "big")
     salt, context = next(fields), next(fields)
-    log_rows, frugal = (int.from_bytes(next(fields), "big") for _ in range(2))
+    log_rows = int.from_bytes(next(fields), "big")
     entropy, statistic, done = next(fields), next(fields) or None, list(fields)
     try:
         circuit = _attest.FullCircuit(statement)
@@ -55,7 +55,7 @@ def answer(request: IO[bytes]) -> Iterator[bytes]:
             yield PROVEN + circuit.prove(budgets, batch, salt, context, statistic)
             return
         head = circuit.prove_segments(
-            budgets, batch, salt, context, entropy, log_rows, bool(frugal), done, _tell, statistic
+            budgets, batch, salt, context, entropy, log_rows, done, _tell, statistic
         )
         yield PROVEN + head
     except _attest.RefusedBatchError as refused:

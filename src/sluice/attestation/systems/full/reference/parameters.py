@@ -30,9 +30,9 @@ EXTENSION: Final = 3
 LEAST_HEIGHT: Final = 256
 LOG_ARITY: Final = 3
 LOG_BLOWUP: Final = 3
-LOG_FINAL: Final = 3
-QUERIES: Final = 55
-QUERY_WORK: Final = 19
+LOG_FINAL: Final = 8
+QUERIES: Final = 53
+QUERY_WORK: Final = 22
 RADIX: Final = 8
 """Digits are below it; membership is a constraint of this degree."""
 SALT: Final = 2
@@ -66,17 +66,17 @@ NAMED: Final = (
 def queries_of(segments: int) -> int:
     """Return how many places are opened in each of so many segments: two more for 3 doublings."""
     doublings = (segments - 1).bit_length()
-    return QUERIES + -(-2 * doublings // 3)
+    return QUERIES + 2 * doublings // 3
 
 
 def largest_proof(width: int, height: int, *, segments: int = 1) -> int:
     """Return the bytes that no proof of this shape exceeds; a longer one is not read."""
     log_codeword = height.bit_length() + LOG_BLOWUP
     rounds = -(-log_codeword // LOG_ARITY)
-    beside = CODEWORDS + SALT
-    rows = width + beside + (QUOTIENTS + 1) * (EXTENSION + beside)
+    beside = (QUOTIENTS + 1) * EXTENSION
+    rows = width + beside + 2 * (CODEWORDS + SALT)
     folded = rounds * (EXTENSION << LOG_ARITY) + rounds * SALT
-    paths = (3 + rounds) * log_codeword * 4
-    points = 2 * (width + CODEWORDS) + (QUOTIENTS + 1) * (EXTENSION + CODEWORDS)
+    paths = (2 + rounds) * log_codeword * 4
+    points = 2 * width + beside + 3 * CODEWORDS
     last = (1 << LOG_FINAL) + rounds + 8
     return 9 * (queries_of(segments) * (rows + folded + paths) + EXTENSION * (points + last))

@@ -1,8 +1,9 @@
 """The transcript: everything that was said so far, and challenges that depend on all of it.
 
 A hash chain over bytes. What is observed is appended; a challenge is taken from the end of the
-hash of everything appended since the last hash, which is where the next hash begins. Each of the
-three parts of the protocol (constraints, openings, folding) begins with a description of itself:
+hash of everything appended since the last hash, which is where the next hash begins. What is
+hashed is padded to blocks of 64 bytes. Each of the three parts of the protocol (constraints,
+openings, folding) begins with a description of itself:
 its name, the hash of its list of steps, and its sizes.
 """
 
@@ -34,6 +35,8 @@ class Step:
 def _algebra(degree: int, basis: bytes) -> str:
     return f"Algebra({ORDER}^{degree};{keccak256(basis).hex()})"
 
+
+_BLOCK = 64
 
 SCALARS = _algebra(1, b"p3-scalar-basis-v1")
 _EXTENSION = _algebra(DEGREE, b"p3-power-basis-v1:X^3-X-1")
@@ -67,6 +70,12 @@ def marker(label: str) -> tuple[Step, Step]:
         for each in ("Begin", "End")
     )
     return begin, end
+
+
+def _padded(data: bytes) -> bytes:
+    """Return whole blocks: the bytes, one bit, and zeros."""
+    ended = data + b"\x80"
+    return ended.ljust(-(-len(ended) // _BLOCK) * _BLOCK, b"\0")
 
 
 class Transcript:
@@ -131,7 +140,7 @@ class Transcript:
         taken = bytearray()
         while len(taken) < count:
             if not self._unread:
-                self._unread = blake3(bytes(self._pending))
+                self._unread = blake3(_padded(bytes(self._pending)))
                 self._pending = bytearray(self._unread)
             taken.append(self._unread[-1])
             self._unread = self._unread[:-1]

@@ -201,9 +201,9 @@ def _demand_shape(proof: ProofParts, width: int, log_height: int) -> None:
             "5.7", f"the proof is of 2^{proof.log_height} rows, not of 2^{log_height + 1}"
         )
     opened = proof.opened
-    points = [1], [2], [1] * QUOTIENTS  # of the matrices under each commitment
+    points = [2], [1]  # of the matrix under each commitment
     holds = (
-        proof.random is not None
+        proof.random == proof.quotient  # one tree for all that is beside the trace
         and opened.preprocessed is None
         and opened.next is not None
         and opened.random is not None
@@ -284,21 +284,16 @@ def _claims(proof: ProofParts, zeta: Ext, log_height: int) -> list[Claims]:
     opened, following = proof.opened, zeta * root_of_unity(log_height)
     assert opened.next is not None
     assert opened.random is not None
-    assert proof.random is not None
-    of_random, of_trace, of_quotient = proof.masks
+    (of_trace,), (of_beside,) = proof.masks
     trace = Matrix(
         points=(
-            (zeta, opened.here + of_trace[0][0]),
-            (following, opened.next + of_trace[0][1]),
+            (zeta, opened.here + of_trace[0]),
+            (following, opened.next + of_trace[1]),
         )
     )
-    random = Matrix(points=((zeta, opened.random + of_random[0][0]),))
-    quotients = tuple(
-        Matrix(points=((zeta, values + masks[0]),))
-        for values, masks in zip(opened.quotients, of_quotient, strict=True)
-    )
+    parts = tuple(value for part in opened.quotients for value in part)
+    beside = Matrix(points=((zeta, parts + opened.random + of_beside[0]),))
     return [
-        Claims(root=proof.random, matrices=(random,)),
         Claims(root=proof.trace, matrices=(trace,)),
-        Claims(root=proof.quotient, matrices=quotients),
+        Claims(root=proof.quotient, matrices=(beside,)),
     ]

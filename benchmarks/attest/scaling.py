@@ -1,0 +1,271 @@
+"""`attest-full --scaling`: how the cost of a proof grows with the rows of a batch.
+
+Forty batches from 300 to 100,000 rows and one of 524,288 rows are proven once each, with the
+statistic of the default detector. A straight line is fitted to the times of the forty.
+Memory is read from `/proc`, so this benchmark needs Linux.
+"""
+
+import os
+import resource
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from benchmarks.attest.full import CONTEXT, SALT, Subject, demand_rows
+from sluice.admission import HardenedPolicy
+from sluice.attestation.systems import Circuit
+from sluice.attestation.systems.full import Full, StatisticName, batch_statistic, worker
+from sluice.cli import out, table
+from sluice.telemetry import Record
+
+__all__ = [
+    "LONGEST",
+    "SIZES",
+    "Point",
+    "Scaling",
+    "bench_scaling",
+    "furthest",
+    "page",
+    "payload",
+    "show",
+]
+
+COUNT, LEAST, MOST = 40, 300, 100_000
+SIZES = tuple(round(LEAST * (MOST / LEAST) ** (at / (COUNT - 1))) for at in range(COUNT))
+LONGEST = 524_288
+POLL_S = 0.02
+PATIENCE_S = 3_600
+FURTHEST, PEAK_BYTES = 1.25, 1_000_000_000  # targets
+HEAD = """# Cost of a proof by the rows of its batch
+
+Written by `python -m benchmarks attest-full --scaling --out docs/results/scaling.md`. Batches of
+`{plant}` under hardened rules, with the statistic of `moments`: {columns} columns, at least {bits}
+proven bits, zero knowledge. Each batch is proven once, in a new prover process, from the record to
+the proof. More than 4,096 rows are a chain of segments. The machine had {processors} processors and
+a load of {load:.1f} at the start. *Processor* is the time of all threads of the prover, *memory*
+its peak.
+
+"""
+NOTE = """
+The line is that of the {count} batches up to {most:,} rows with the smallest sum of squared
+relative errors. The ratio is that of the larger to the smaller of a batch's time and the line's.
+
+| rows | segments | prove | processor | a row | memory | verify | proof |
+|---|---|---|---|---|---|---|---|"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One batch, proven once."""
+
+    rows: int
+    segments: int
+    seconds: float
+    cpu_s: float
+    peak_bytes: int
+    verify_s: float
+    proof_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaling:
+    """All batches."""
+
+    plant: str
+    columns: int
+    proven_bits: int
+    processors: int
+    load: float  # over one minute, when the bench began
+    points: tuple[Point, ...]
+
+    def fitted(self) -> tuple[Point, ...]:
+        """Return the batches that a straight line is fitted to."""
+        return tuple(point for point in self.points if point.rows <= MOST)
+
+
+def bench_scaling(of: Subject, *, rows: Sequence[int], advance: Callable[[], None]) -> Scaling:
+    """Prove a batch of each size once; call `advance` after each."""
+    demand_rows(of, rows)
+    load = os.getloadavg()[0]
+    bound = Full(binds=StatisticName.MOMENTS)
+    circuit = bound.circuit(of.rules, HardenedPolicy(), rows_max=max(rows))
+    points = []
+    for wanted in rows:
+        points.append(_point(of.unseen.rows(0, wanted), circuit))
+        advance()
+    return Scaling(
+        plant=of.plant,
+        columns=circuit.columns,
+        proven_bits=circuit.proven_bits,
+        processors=os.cpu_count() or 1,
+        load=load,
+        points=tuple(points),
+    )
+
+
+def _point(batch: Record, circuit: Circuit) -> Point:
+    system, rows = Full(patience_s=PATIENCE_S), len(batch)
+    statistic = batch_statistic(batch, circuit)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    began = time.perf_counter()
+    with _Peak() as peak:
+        proof = system.prove(batch, circuit, salt=SALT, context=CONTEXT, statistic=statistic)
+    seconds = time.perf_counter() - began
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    commitment = system.commit(batch, circuit, salt=SALT)
+    began = time.perf_counter()
+    system.verify(
+        circuit,
+        commitment=commitment,
+        rows=rows,
+        context=CONTEXT,
+        proof=proof,
+        statistic=statistic,
+    )
+    return Point(
+        rows=rows,
+        segments=system.cut(rows, circuit).segments(rows),
+        seconds=seconds,
+        cpu_s=after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        peak_bytes=peak.found,
+        verify_s=time.perf_counter() - began,
+        proof_bytes=len(proof),
+    )
+
+
+class _Peak:
+    """Watch the peak memory of the prover that this process starts (Linux)."""
+
+    def __init__(self) -> None:
+        self.found = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(POLL_S):
+            for task in Path("/proc/self/task").iterdir():
+                for child in (task / "children").read_text().split():
+                    self.found = max(self.found, _peak_of(Path("/proc", child)))
+
+
+def _peak_of(process: Path) -> int:
+    """Return the largest memory of a prover so far; zero if it has ended or is another process.
+
+    Until it runs its own program, a new process has the memory of the one that started it.
+    """
+    try:
+        command = (process / "cmdline").read_text()
+        lines = (process / "status").read_text().splitlines()
+    except OSError:
+        return 0
+    if str(worker.__file__) not in command:
+        return 0
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM")), 0)
+
+
+def furthest(rows: Sequence[int], times: Sequence[float]) -> tuple[float, float, float]:
+    """Fit a straight line; return its time at zero, its time a row, and the largest ratio to it.
+
+    The line has the smallest sum of squared relative errors. The ratio is that of the larger to the
+    smaller of a measured time and the line's.
+    """
+    sizes, seconds = np.asarray(rows, dtype=float), np.asarray(times, dtype=float)
+    scaled = np.stack([1 / seconds, sizes / seconds], axis=1)
+    (start, slope), *_ = np.linalg.lstsq(scaled, np.ones(len(sizes)), rcond=None)
+    ratio = (start + slope * sizes) / seconds
+    return float(start), float(slope), float(np.maximum(ratio, 1 / ratio).max())
+
+
+def payload(measured: Scaling) -> dict[str, object]:
+    """Return what `--json` prints."""
+    return {
+        "bench": "attest-full --scaling",
+        "plant": measured.plant,
+        "columns": measured.columns,
+        "proven_bits": measured.proven_bits,
+        "processors": measured.processors,
+        "load": measured.load,
+        "lines": [
+            {"of": name, "start_s": start, "row_s": slope, "furthest": ratio}
+            for name, start, slope, ratio in _lines(measured)
+        ],
+        "batches": [asdict(point) for point in measured.points],
+    }
+
+
+def _lines(measured: Scaling) -> list[tuple[str, float, float, float]]:
+    """Return the straight lines of time and processor time; none through fewer than two sizes."""
+    fitted = measured.fitted()
+    if len({point.rows for point in fitted}) < 2:
+        return []
+    rows = [point.rows for point in fitted]
+    times = {
+        "time": [point.seconds for point in fitted],
+        "processor time": [point.cpu_s for point in fitted],
+    }
+    return [(name, *furthest(rows, each)) for name, each in times.items()]
+
+
+def page(measured: Scaling) -> str:
+    """Return the page of results."""
+    head = HEAD.format(
+        plant=measured.plant,
+        columns=measured.columns,
+        bits=measured.proven_bits,
+        processors=measured.processors,
+        load=measured.load,
+    )
+    lines = [
+        f"- **Straight line, {name}**: {start:.2f} s + {slope * 1e6:.0f} us a row. The largest "
+        f"ratio of a batch to the line is {ratio:.2f}."
+        for name, start, slope, ratio in _lines(measured)
+    ]
+    note = NOTE.format(count=len(measured.fitted()), most=MOST)
+    batches = [f"| {' | '.join(_cells(point))} |" for point in measured.points]
+    return head + "\n".join([*lines, note, *batches]) + "\n"
+
+
+def _cells(point: Point) -> tuple[str, ...]:
+    return (
+        f"{point.rows:,}",
+        str(point.segments),
+        f"{point.seconds:.2f} s",
+        f"{point.cpu_s:.2f} s",
+        f"{1e6 * point.cpu_s / point.rows:.0f} us",
+        f"{point.peak_bytes / 1e6:,.0f} MB",
+        f"{1e3 * point.verify_s:.0f} ms",
+        f"{point.proof_bytes / 1e3:,.0f} kB",
+    )
+
+
+def show(measured: Scaling) -> None:
+    """Print every batch, and how far they are from a straight line."""
+    columns = ("rows", "segments", "prove", "CPU", "a row", "memory", "verify", "proof")
+    drawn = table("python -m benchmarks attest-full --scaling", *columns)
+    for point in measured.points:
+        drawn.add_row(*_cells(point))
+    out.print(drawn)
+    for name, start, slope, ratio in _lines(measured):
+        out.print(
+            f"{name}: {start:.2f} s + {slope * 1e6:.0f} us a row; furthest batch {ratio:.2f} times "
+            f"(target {FURTHEST:.2f})"
+        )
+    peak = max(point.peak_bytes for point in measured.points)
+    out.print(
+        f"{measured.plant}: {measured.columns} columns, at least {measured.proven_bits} bits, "
+        f"{measured.processors} processors, load {measured.load:.1f} at the start; largest memory "
+        f"{peak / 1e6:,.0f} MB (target {PEAK_BYTES / 1e6:,.0f} MB)."
+    )

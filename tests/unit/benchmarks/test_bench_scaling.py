@@ -1,0 +1,103 @@
+"""`attest-full --scaling`: how the cost of a proof grows with the rows of its batch."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.attest import full as bench_attest
+from benchmarks.attest import scaling
+from benchmarks.attest.full import Subject
+from benchmarks.attest.scaling import LONGEST, SIZES, Point, Scaling
+from tests.unit.conftest import Run
+
+
+def point(rows: int, seconds: float) -> Point:
+    return Point(
+        rows=rows, segments=1, seconds=seconds, cpu_s=2 * seconds, peak_bytes=250_000_000,
+        verify_s=0.006, proof_bytes=500_000,
+    )  # fmt: skip
+
+
+MEASURED = Scaling(
+    plant="treatment",
+    columns=915,
+    proven_bits=100,
+    processors=2,
+    load=0.5,
+    points=(point(1_000, 1.5), point(2_000, 2.5), point(LONGEST, 600.0)),
+)
+
+
+def test_forty_sizes_and_one_long_batch_are_proven(
+    bench: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, object] = {}
+
+    def simulated(plant: str, *, rows: int) -> None:
+        asked.update(plant=plant, longest=rows)
+
+    def measure(_: Subject, *, rows: object, advance: object) -> Scaling:
+        assert callable(advance)
+        asked.update(rows=rows)
+        return MEASURED
+
+    monkeypatch.setattr(bench_attest, "subject", simulated)
+    monkeypatch.setattr(scaling, "bench_scaling", measure)
+    seen = bench("attest-full", "--scaling", "--json")
+    assert seen.code == 0, seen.err
+    assert asked == {"plant": "treatment", "longest": LONGEST, "rows": (*SIZES, LONGEST)}
+    assert (len(SIZES), SIZES[0], SIZES[-1]) == (40, 300, 100_000)
+    lines = seen.json["lines"]
+    assert isinstance(lines, list)
+    assert [line["of"] for line in lines] == ["time", "processor time"]
+    assert lines[0]["start_s"] == pytest.approx(0.5)
+    assert lines[0]["row_s"] == pytest.approx(1e-3)
+
+
+def test_small_batches_are_proven_and_a_page_is_written(bench: Run, tmp_path: Path) -> None:
+    page = tmp_path / "scaling.md"
+    asked = ("--rows", 300, "--rows", 700, "--plant", "line", "--out", page, "--quiet")
+    seen = bench("attest-full", "--scaling", *asked)
+    assert seen.code == 0, seen.err
+    assert "largest memory" in seen.out
+    lines = page.read_text().splitlines()
+    assert [line.split(" | ")[0] for line in lines[-2:]] == ["| 300", "| 700"]
+    megabytes = float(lines[-1].split(" | ")[5].removesuffix(" MB"))
+    assert 10 < megabytes < 200
+    assert "with the statistic of `moments`" in page.read_text()
+
+
+def test_the_line_leaves_out_the_longest_batch() -> None:
+    assert [one.rows for one in MEASURED.fitted()] == [1_000, 2_000]
+    shown = scaling.page(MEASURED)
+    assert "**Straight line, time**: 0.50 s + 1000 us a row. The largest ratio of a batch" in shown
+    assert "| 524,288 | 1 | 600.00 s | 1200.00 s | 2289 us | 250 MB | 6 ms | 500 kB |" in shown
+
+
+def test_the_furthest_batch_is_above_or_below_the_line() -> None:
+    rows = [1_000, 2_000, 3_000, 4_000]
+    _, slope, ratio = scaling.furthest(rows, [1.0, 2.0, 3.0, 4.0])
+    assert (slope, ratio) == (pytest.approx(1e-3), pytest.approx(1.0))
+    for last in (2.0, 8.0):
+        assert scaling.furthest(rows, [1.0, 2.0, 3.0, last])[2] > 1.25
+
+
+def test_one_batch_has_no_line(capfd: pytest.CaptureFixture[str]) -> None:
+    alone = Scaling(
+        plant="line", columns=9, proven_bits=100, processors=1, load=0.0, points=(point(300, 1.0),)
+    )
+    assert scaling.payload(alone)["lines"] == []
+    scaling.show(alone)
+    assert "a row; furthest" not in capfd.readouterr().out
+
+
+def test_the_memory_of_another_process_is_not_that_of_a_prover() -> None:
+    assert scaling._peak_of(Path("/proc/self")) == 0
+    assert scaling._peak_of(Path("/proc/no-process")) == 0
+
+
+def test_only_attest_full_scales(bench: Run) -> None:
+    assert bench("gate", "--scaling").code == 2
+    seen = bench("attest-full", "--scaling", "--plant", "line", "--rows", 64)
+    assert seen.code == 2
+    assert "proves 200 to 2,880 rows of 'line', got 64" in seen.err
