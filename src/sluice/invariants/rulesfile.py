@@ -63,12 +63,15 @@ def load_rules(path: str | Path, *, sealed: bool = True, provisional: bool = Fal
 
 def parse_rules(text: str, *, name: str, sealed: bool = True, provisional: bool = False) -> RuleSet:
     """Read rules from JSON text; errors refer to it by `name`."""
-    document = _parsed(text, name)
-    stated = document.pop("hash", None)
-    if sealed and stated != _hash(document):
+    document, stated = _parsed(text, name)
+    try:
+        content = _hash(document)
+    except rfc8785.CanonicalizationError as error:
+        raise RulesFileError(f"rules file {name} has no canonical form: {error}") from None
+    if sealed and stated != content:
         raise RulesFileError(
             f"rules file {name} was edited after it was sealed (hash {str(stated)[:12]}..., "
-            f"content {_hash(document)[:12]}...); check the change with 'sluice rules diff' and "
+            f"content {content[:12]}...); check the change with 'sluice rules diff' and "
             "run 'sluice rules seal'"
         )
     rules = _rules(document, name)
@@ -105,18 +108,16 @@ def _hash(document: dict[str, object]) -> str:
     return hashlib.sha256(rfc8785.dumps(document)).hexdigest()  # type: ignore[arg-type]
 
 
-def _parsed(text: str, name: str) -> dict[str, object]:
+def _parsed(text: str, name: str) -> tuple[dict[str, object], object]:
+    """Return the content of a file and the hash that it states."""
     document = parse_json(text, f"rules file {name}", error=RulesFileError)
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         schema = document.get("schema") if isinstance(document, dict) else type(document).__name__
         raise RulesFileError(
             f"rules file {name} is not of schema {SCHEMA} (got {schema!r}); mine the rules again"
         )
-    try:
-        rfc8785.dumps(document)
-    except rfc8785.CanonicalizationError as error:
-        raise RulesFileError(f"rules file {name} has no canonical form: {error}") from None
-    return document
+    stated = document.pop("hash", None)
+    return document, stated
 
 
 def _rules(document: dict[str, object], name: str) -> RuleSet:
