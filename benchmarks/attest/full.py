@@ -121,8 +121,8 @@ def subject(plant: str, *, rows: int = 0) -> Subject:
     else:
         mined = 14_202
         days = (STARTUP_S + 5 * (2 * mined + rows)) / DAY_S
-        longer = {"days": days + 0.1} if days > USUAL_DAYS else {}
-        record = simulate("treatment", seed=0, **longer).without_first(STARTUP_S).every(5)
+        longer = days + 0.1 if days > USUAL_DAYS else None
+        record = simulate("treatment", seed=0, days=longer).without_first(STARTUP_S).every(5)
     if plant == MOVING:
         record = record.select(moving(record))
     rules = mine(record.rows(0, mined), record.rows(mined, 2 * mined), profile=Profile.HARDENED)
