@@ -237,7 +237,7 @@ def alone_in(folder: Path, refusal: str, *, keep: bool = False) -> Iterator[None
     with opened as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            same = path.exists() and os.path.samestat(os.fstat(lock.fileno()), path.stat())
+            same = os.path.samestat(os.fstat(lock.fileno()), path.stat())
         except OSError:
             same = False
         if not same:  # held by another process, or removed by one that has just ended

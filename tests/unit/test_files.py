@@ -229,6 +229,40 @@ def test_a_folder_that_another_user_laid_out_gets_no_secrets(
         private_folder(laid)
 
 
+def own(monkeypatch: pytest.MonkeyPatch, user: int, owners: dict[Path, int]) -> None:
+    """Let paths belong to users, and this process be run by one."""
+    real = Path.stat
+
+    def stat_of(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        found = list(real(path, follow_symlinks=follow_symlinks))
+        found[stat.ST_UID] = owners.get(path, found[stat.ST_UID])
+        return os.stat_result(found)
+
+    monkeypatch.setattr(Path, "stat", stat_of)
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+
+
+@pytest.mark.parametrize(
+    ("user", "around", "owner"), [(0, 0, 0), (0, 7, 7), (0, 7, 0), (7, 7, 7), (7, 0, 7)]
+)
+def test_secrets_go_into_ones_own_folder_and_roots_into_that_of_the_owner_around(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, around: int, owner: int
+) -> None:
+    own(monkeypatch, user, {tmp_path: around, tmp_path / "private": owner})
+    assert private_folder(tmp_path / "private").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("user", "around", "owner"), [(0, 7, 8), (0, 0, 7), (7, 7, 8), (7, 8, 8), (7, 7, 0)]
+)
+def test_nobody_puts_secrets_into_a_folder_of_somebody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, around: int, owner: int
+) -> None:
+    own(monkeypatch, user, {tmp_path: around, tmp_path / "private": owner})
+    with pytest.raises(SettingError, match=rf"belongs to another user \(number {owner}\)"):
+        private_folder(tmp_path / "private")
+
+
 def test_a_file_where_a_folder_should_be_is_named(tmp_path: Path) -> None:
     (tmp_path / "private").write_bytes(b"")
     for make in (private_folder, public_folder):
@@ -274,8 +308,9 @@ def test_text_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
         "[" * 100_000 + "]" * 100_000,
         '["]]]]",' * 100_000,
         '["\\"]",' * 100_000,
+        "[[]," * 100_000,
     ],
-    ids=["arrays", "objects", "closed", "brackets in strings", "escaped quotes"],
+    ids=["arrays", "objects", "closed", "brackets in strings", "escaped quotes", "closed inside"],
 )
 def test_deep_json_is_refused_before_it_is_parsed(text: str) -> None:
     with pytest.raises(
@@ -304,8 +339,12 @@ def test_json_may_be_as_deep_as_the_limit() -> None:
         'a = ["""x"""" ,' + "[" * 100_000,
         "a = ['''x'''' ," + "[" * 100_000,
         "a = ['it' ,'\\', # ]]]\n" + "[" * 100_000,
+        "a = " + "[[]," * 100_000,
     ],
-    ids=["arrays", "tables", "key", "header", "quoted key", "five quotes", "literal", "comment"],
+    ids=[
+        *("arrays", "tables", "key", "header", "quoted key", "five quotes", "literal", "comment"),
+        "closed inside",
+    ],
 )
 def test_deep_toml_is_refused_before_it_is_parsed(text: str) -> None:
     with pytest.raises(SettingError, match=f"policy x is nested too deeply: .* {MOST_TOML_LEVELS}"):
@@ -414,11 +453,14 @@ def test_a_folder_is_locked_until_the_work_ends(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.parametrize("anew", [False, True], ids=["nobody", "a third one"])
 def test_a_lock_whose_file_was_removed_meanwhile_is_no_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, anew: bool
 ) -> None:
     def late(handle: object, how: int) -> None:
         (tmp_path / LOCK).unlink()  # the process that held it ends just now
+        if anew:
+            (tmp_path / LOCK).touch()
 
     monkeypatch.setattr("sluice.files.fcntl.flock", late)
     with pytest.raises(SettingError, match="^taken$"), alone_in(tmp_path, "taken"):
