@@ -80,6 +80,12 @@ def sheet(source: Source, *, header_row: int, text: Collection[str]) -> pl.DataF
 
     Blanks around column names are stripped; unnamed columns without readings are dropped.
     """
+    named = [name for name in first_rows(source, header_row + 1)[header_row] if name]
+    if len(set(named)) < len(named):  # the library would give the second one a name of its own
+        raise RecordError(
+            f"{source.path.name} names a column more than once in row {header_row + 1}; "
+            "every channel needs its own name"
+        )
     # Infer a column's type from all rows: otherwise a single word late in a numeric column would
     # silently become a missing reading.
     frame = _loaded(source, header_row=header_row, schema_sample_rows=None)
@@ -90,13 +96,7 @@ def sheet(source: Source, *, header_row: int, text: Collection[str]) -> pl.DataF
         if name.startswith("__UNNAMED__") and frame[name].null_count() == len(frame)
     ]
     frame = frame.drop(unnamed)
-    stripped = {name: name.strip() for name in frame.columns}
-    if len(set(stripped.values())) < len(stripped):
-        raise RecordError(
-            f"{source.path.name} names a column more than once in row {header_row + 1}; "
-            "every channel needs its own name"
-        )
-    frame = frame.rename(stripped)
+    frame = frame.rename({name: name.strip() for name in frame.columns})
     blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
     frame = frame.filter(~blank)
     if frame.is_empty():

@@ -52,7 +52,7 @@ def open_book(source: Source) -> zipfile.ZipFile:
     """
     data = source.data
     end = len(data) - END_BYTES
-    if end < 0 or not data.startswith(END, end):
+    if not data.startswith(END, max(end, 0)):
         raise DamagedBookError("its archive does not end with a directory")
     size, offset = (int.from_bytes(data[end + at : end + at + 4], "little") for at in (12, 16))
     if data[end + 20 :] != b"\x00\x00" or offset + size != end:

@@ -63,6 +63,7 @@ def test_the_same_detector_is_the_same_file(detector: Detector, model: Path) -> 
         ("window_rows", "10", "its card is damaged: window_rows"),
         ("stride_s", 0.0, "stride above 0 s"),
         ("mean", [0.0], "needs one mean and one spread for each channel"),
+        ("resolution", [0.5], "one resolution for each or for none"),
         ("channels", [], "needs one mean and one spread for each channel"),
         ("threshold", {"score": -1.0, "quantile": 0.995, "clean_windows": 900}, "at least 0"),
         ("threshold", {"score": 1.0, "quantile": 0.995, "clean_windows": 0}, "are too few"),

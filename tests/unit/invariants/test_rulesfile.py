@@ -201,6 +201,13 @@ def test_an_edited_file_is_refused_until_it_is_sealed(rules: RuleSet, file: Path
     assert digest == rules_hash(load_rules(file)) != rules_hash(rules)
 
 
+def test_provisional_rules_are_read_only_where_they_are_asked_for(rules: RuleSet) -> None:
+    drawn = replace(rules, provisional=True)
+    assert parse_rules(sealed(drawn), name="drawn", provisional=True) == drawn
+    with pytest.raises(RulesFileError, match="drawn is provisional"):
+        parse_rules(sealed(drawn), name="drawn")
+
+
 def test_a_changed_last_digit_is_an_edit(file: Path) -> None:
     document = json.loads(file.read_text())
     tolerance = document["invariants"][0]["tolerance"]

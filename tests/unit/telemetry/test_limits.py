@@ -236,6 +236,27 @@ def test_delimited_text_has_two_columns_or_more(tmp_path: Path) -> None:
         delimited(one, header_line=0, text=())
 
 
+@pytest.mark.parametrize("begin", [b"PK\x01\x02", b"PK\x03\x04"], ids=["elsewhere", "at the end"])
+def test_a_part_that_is_not_where_the_directory_says_is_missing(
+    begin: bytes, tmp_path: Path
+) -> None:
+    named = bombs.archive({"xl/PK\x03\x04": "<x/>"})
+    content = bytearray(rewritten(named, method=zipfile.ZIP_STORED))
+    entry = content.rindex(b"PK\x01\x02")
+    content[entry + 42 : entry + 46] = struct.pack("<I", content.rindex(begin))
+    with pytest.raises(workbook.DamagedBookError, match="its part 'xl/PK.*' is missing"):
+        workbook.demand_limits(source(tmp_path, bytes(content)))
+
+
+@pytest.mark.parametrize("name", ["FIT101", " FIT101"])
+def test_two_columns_of_a_sheet_with_the_same_name_are_refused(name: str, tmp_path: Path) -> None:
+    again = bombs.text_cell("D1", name).replace("<t>", '<t xml:space="preserve">')
+    header = bombs.HEADER.replace("</row>", f"{again}</row>")
+    found = source(tmp_path, bombs.workbook(header=header))
+    with pytest.raises(RecordError, match="names a column more than once in row 1"):
+        spreadsheet.sheet(found, header_row=0, text=("Timestamp",))
+
+
 def test_two_parts_of_the_same_name_are_refused(tmp_path: Path) -> None:
     content = bombs.archive({"xl/s.xml": bombs.BEGIN + bombs.END, "XL/S.XML": "<x/>"})
     with pytest.raises(RecordError, match="two parts of the same name"):

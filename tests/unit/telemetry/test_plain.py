@@ -11,7 +11,7 @@ from sluice.telemetry import source
 from sluice.telemetry.channel import Role
 from sluice.telemetry.filling import Fill
 from sluice.telemetry.formats.plain import _names
-from sluice.telemetry.plantfile import PlantFile
+from sluice.telemetry.plantfile import Duplicates, PlantFile, Unsorted
 from sluice.telemetry.reading import read_record
 from sluice.telemetry.record import Label
 from sluice.telemetry.source import Source, find_record_file
@@ -266,6 +266,23 @@ def test_a_file_with_the_tags_of_a_known_plant_and_no_rising_clock_is_refused_as
     path = file(tmp_path, f"Timestamp;FIT101;LIT301;FIT601\n{rows}")
     with pytest.raises(RecordError, match="'FIT101' holds '0,5' at row 0"):
         read_record(path)
+
+
+@pytest.mark.parametrize(
+    ("last", "plant"),
+    [
+        ("10:00:10", PlantFile()),
+        ("10:00:02", PlantFile(unsorted=Unsorted.SORT)),
+        ("10:00:05", PlantFile(duplicates=Duplicates.LAST)),
+    ],
+    ids=["rising", "to be sorted", "repeating"],
+)
+def test_a_file_with_the_tags_of_a_known_plant_and_another_clock_is_read_as_it_is(
+    tmp_path: Path, last: str, plant: PlantFile
+) -> None:
+    rows = "".join(f"01.03.2024 {time};0,5;900;0,25\n" for time in ("10:00:00", "10:00:05", last))
+    record = read_record(file(tmp_path, f"Timestamp;FIT101;LIT301;FIT601\n{rows}"), plant=plant)
+    assert "although its tags are" in record.notes[0].what
 
 
 def test_a_delimiter_in_a_quoted_name_does_not_make_a_file_ragged(tmp_path: Path) -> None:

@@ -107,6 +107,7 @@ BAD = {
     "text wanted": ("[record]\ntime = 3", "time must be a string"),
     "list wanted": ("[record]\nattack_labels = 'x'", "attack_labels must be a list"),
     "table wanted": ("channels = 3", "channels must be a table"),
+    "table of words wanted": ("[record]\nwords = 3", "words must be a table such as"),
 }
 
 
