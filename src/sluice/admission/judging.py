@@ -1,6 +1,5 @@
 """A measured batch against a policy's budgets: the findings of each rule, and the reasons."""
 
-import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -54,12 +53,8 @@ def judge_floats(measured: MeasuredBatch, *, alpha: float, policy: "Policy") -> 
 
 def rows_within(alpha: float, rows: int) -> int:
     """Return the largest count whose share of the rows, in floats, is not above alpha."""
-    count = math.floor(alpha * rows)
-    while count and count / rows > alpha:
-        count -= 1
-    while (count + 1) / rows <= alpha:
-        count += 1
-    return count
+    near = round(alpha * rows)
+    return near if near / rows <= alpha else near - 1
 
 
 def judge_integers(

@@ -236,7 +236,7 @@ def parse_policy(text: str, *, name: str) -> Policy:
     """Read a policy from TOML text; errors refer to it by `name`."""
     document = parse_toml(text, f"policy file {name}", error=RulesFileError)
     kind = document.pop("kind", None)
-    if kind not in BUILT_IN:
+    if kind not in tuple(BUILT_IN):  # a list has no hash
         raise RulesFileError(f"policy file {name}: kind is {kind!r}; it must be paper or hardened")
     return _checked(kind, document, name)
 

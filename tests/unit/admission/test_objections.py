@@ -352,6 +352,14 @@ def test_a_level_that_may_move_by_one_register_less_than_in_the_last_file_is_not
     assert kinds(rules, last=EVERY_RULE) == ({Kind.LESS_MOVEMENT} if less else set())
 
 
+def test_a_level_may_move_less_in_a_shorter_block_beside_that_of_the_last_file() -> None:
+    moves = [
+        Liveness(level="L1", rows=rows, smallest_range=size) for rows, size in ((8, 60.0), (4, 6.0))
+    ]
+    rules = claiming(lambda clean: replace(clean, liveness=tuple(moves)))
+    assert kinds(rules, last=EVERY_RULE) == set()
+
+
 @pytest.mark.parametrize(("units", "larger"), [(2, False), (3, True)])
 def test_a_clean_residual_may_grow_by_two_units_of_rounding(
     units: int,
@@ -483,6 +491,15 @@ def test_another_window_with_other_coefficients_replaces_none() -> None:
         assert (
             kinds(new, last=ruled(COUPLED, BALANCED, WINDOWED)) & {Kind.MISSING_SINCE_LAST} == found
         )
+
+
+def test_a_window_on_another_tank_replaces_none() -> None:
+    other = rule(replace(WINDOW, name="dL2/4", level="L2"), 12.0)
+    invariants, channels = (COUPLED, BALANCED, other), (*PLANT, SECOND_TANK)
+    facts = clean_facts(invariants, channels)
+    new = replace(EVERY_RULE, invariants=invariants, channels=channels, clean=facts)
+    found = objections(new, REQUIRED, last=ruled(COUPLED, BALANCED, WINDOWED))
+    assert [(one.kind, one.subject) for one in found] == [(Kind.MISSING_SINCE_LAST, "dL1/4")]
 
 
 def test_a_spectrum_of_longer_blocks_is_another_rule() -> None:

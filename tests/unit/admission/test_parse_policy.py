@@ -48,6 +48,7 @@ def test_what_a_text_leaves_out_is_built_in(text: str, policy: Policy) -> None:
     [
         ("", "policy file p.toml: kind is None; it must be paper or hardened"),
         ("kind = 3", "kind is 3; it must be paper or hardened"),
+        ("kind = []", "kind is []; it must be paper or hardened"),
         (
             'kind = "hardened"\nrows_min = 0',
             "rows_min is 0 and rows_max 1048576; a batch has 1 <= rows_min <= rows_max rows",
