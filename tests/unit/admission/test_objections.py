@@ -11,7 +11,7 @@ from sluice.admission.policy import HardenedPolicy, PaperPolicy, accept
 from sluice.invariants.budgets import Margins
 from sluice.invariants.encoding import TOLERANCE
 from sluice.invariants.relations import ActuatorState, Bound, Relation, Term, Tie, Transition
-from sluice.invariants.ruleset import Dropped, Liveness, RuleSet
+from sluice.invariants.ruleset import Dropped, Liveness, Profile, RuleSet
 from sluice.telemetry.channel import Codes, Span
 from tests.unit.admission.objectionable import (
     CASES,
@@ -205,6 +205,13 @@ def test_without_a_coupling_a_meter_reaches_the_further_end_of_its_span() -> Non
     assert Kind.UNCOVERED_TANK in kinds(ruled(rule(BALANCE, 46_421.0)))
 
 
+def test_rules_on_channels_without_spans_are_judged_by_what_else_they_say() -> None:
+    rules = ruled(COUPLED, BALANCED, WINDOWED, rule(TIE, 6.0), rule(BAND, 3.0))
+    bare = (PUMP, replace(METER, span=None), replace(TANK, span=None))
+    found = kinds(replace(rules, channels=bare, clean=None, profile=Profile.PAPER_WIDE))
+    assert found == {Kind.NO_CLEAN_FACTS}
+
+
 def test_a_dropped_balance_is_quoted_for_its_tank() -> None:
     gone = Dropped(name="dL2", why="unmetered flow dominates")
     (found,) = objections(replace(described(SECOND_TANK), dropped=(gone,)), REQUIRED)
@@ -304,6 +311,12 @@ def test_a_shifted_span_of_the_same_width_is_accepted_and_a_lost_one_is_not() ->
     assert (found.kind, found.subject, found.found) == (Kind.CHANGED_CHANNEL, "F2", "flow")
 
 
+def test_a_channel_may_get_a_span_at_renewal() -> None:
+    spare = replace(METER, name="F2")
+    last = replace(EVERY_RULE, channels=(*PLANT, replace(spare, span=None)))
+    assert kinds(replace(EVERY_RULE, channels=(*PLANT, spare)), last=last) == set()
+
+
 def test_a_declared_reason_covers_what_changed_since_the_last_file() -> None:
     for kind in (Kind.MISSING_SINCE_LAST, Kind.MAY_STAND_STILL, Kind.CHANGED_CHANNEL):
         case = CASES[kind]
@@ -350,6 +363,12 @@ def test_a_level_that_may_move_by_one_register_less_than_in_the_last_file_is_not
     moves = (Liveness(level="L1", rows=8, smallest_range=smallest_range),)
     rules = claiming(lambda clean: replace(clean, liveness=moves))
     assert kinds(rules, last=EVERY_RULE) == ({Kind.LESS_MOVEMENT} if less else set())
+
+
+def test_a_level_that_moves_as_much_in_a_longer_block_moves_less() -> None:
+    moves = (Liveness(level="L1", rows=9, smallest_range=60.0),)
+    rules = claiming(lambda clean: replace(clean, liveness=moves))
+    assert kinds(rules, last=EVERY_RULE) == {Kind.LESS_MOVEMENT}
 
 
 def test_a_level_may_move_less_in_a_shorter_block_beside_that_of_the_last_file() -> None:
