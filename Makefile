@@ -129,11 +129,11 @@ bench: setup ## speed as ratios, rival and ours side by side
 	$(BIN)/python -m benchmarks startup
 
 .PHONY: evaluate
-evaluate: setup ## what the gate tells apart, measured anew into docs/results (several minutes)
+evaluate: setup ## what the gate tells apart, measured into docs/results (several minutes)
 	$(BIN)/python -m benchmarks evaluation --out docs/results/gate.md
 
 .PHONY: detector
-detector: setup ## what the detectors find, measured anew into docs/results (15 minutes)
+detector: setup ## what the detectors find, measured into docs/results (15 minutes)
 	$(BIN)/python -m benchmarks detector --out docs/results/detector.md
 
 .PHONY: worth
@@ -157,11 +157,11 @@ vote: setup ## attacks on the members of a vote beside its certificate, into doc
 	$(BIN)/python -m benchmarks vote --out docs/results/vote.md
 
 .PHONY: exactness
-exactness: setup ## whether gate and circuit ever disagree, measured anew into docs/results (an hour)
+exactness: setup ## whether gate and circuit ever disagree, measured into docs/results (an hour)
 	$(BIN)/python -m benchmarks exactness --out docs/results/exactness.md
 
 .PHONY: verifiers
-verifiers: setup ## whether the two verifiers of full proofs ever disagree, measured anew into docs/results (10 minutes)
+verifiers: setup ## whether the two verifiers of full proofs ever disagree, measured into docs/results (10 minutes)
 	$(BIN)/python -m benchmarks verifiers --seed $(SEED) --out docs/results/verifiers.md
 
 .PHONY: parameters
@@ -169,7 +169,7 @@ parameters: setup ## other parameters of the full proof, each built and timed, i
 	$(BIN)/python -m benchmarks parameters --out docs/results/parameters.md
 
 .PHONY: verifying
-verifying: setup ## what the proofs of 10 to 1,000 plants cost the coordinator, measured anew into docs/results (2 minutes)
+verifying: setup ## what the proofs of 10 to 1,000 plants cost the coordinator, measured into docs/results (2 minutes)
 	$(BIN)/python -m benchmarks verify-many --out docs/results/verifying.md
 
 ARM := aarch64-unknown-linux-gnu

@@ -8,6 +8,7 @@ ROOT = Path(__file__).parents[2]
 LIST = ROOT / "tests" / "banned_words.txt"
 SUFFIXES = {
     ".py",
+    ".rs",
     ".pyi",
     ".md",
     ".html",
@@ -27,9 +28,10 @@ def lines_of(text: str) -> list[str]:
 
 
 def pages() -> Iterator[Path]:
-    for folder in ("src", "benchmarks", "tools", "docs", "examples", "deploy"):
+    for folder in ("src", "rust", "benchmarks", "tools", "docs", "examples", "deploy"):
         yield from (path for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES)
     yield from ROOT.glob("*.md")
+    yield ROOT / "Makefile"
 
 
 def met(text: str) -> list[str]:

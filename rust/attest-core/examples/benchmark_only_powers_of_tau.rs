@@ -1,9 +1,8 @@
-//! BENCHMARK ONLY: writes a powers-of-tau file whose secrets stand in this text.
+//! BENCHMARK ONLY: writes a powers-of-tau file whose secrets are in this source.
 //!
-//! snarkjs needs such a file to make keys of the rival's circuit. Nobody held a ceremony for this
-//! one: whoever has keys made from it can prove anything with them. It also holds nothing but what
-//! `snarkjs groth16 setup` reads for a circuit of exactly the given power of two: other levels are
-//! zero.
+//! snarkjs needs such a file to make keys of the rival's circuit. The secrets of this file are public,
+//! so keys made from it allow any proof to be forged. The file holds only what `snarkjs groth16 setup`
+//! reads for a circuit of exactly the given power of two; other levels are zero.
 //!
 //! `benchmark_only_powers_of_tau POWER FILE`
 
@@ -24,8 +23,8 @@ const BOTH: usize = 2 * 32;
 type Out = BufWriter<File>;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let told: Vec<String> = std::env::args().collect();
-    let [_, power, path] = told.as_slice() else {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, power, path] = arguments.as_slice() else {
         return Err("say the power of two and the file".into());
     };
     let power: u32 = power.parse()?;

@@ -2,7 +2,7 @@
 //!
 //! The gauge's circuit is the smallest there is, so that a verification takes milliseconds. A sample
 //! of every sort runs with the other tests; `make fuzz` flips a bit in every byte of a proof and
-//! then goes on with the other sorts for as long as it is told.
+//! then goes on with the other sorts for the given time.
 
 mod support;
 

@@ -440,7 +440,7 @@ fn every_constraint_is_the_only_one_that_some_lie_breaks() {
     let missed: Vec<&usize> = all.difference(&truth.alone).collect();
     assert!(
         missed.is_empty(),
-        "nobody would miss constraints {missed:?}"
+        "no test would miss the constraints {missed:?}"
     );
 }
 

@@ -148,7 +148,7 @@ fn many_proofs_are_verified_each_for_itself() {
 }
 
 #[test]
-fn a_prover_that_proves_what_does_not_hold_convinces_nobody() {
+fn a_prover_that_ignores_a_broken_rule_makes_no_valid_proof() {
     for vector in vectors().iter().filter(|vector| !vector.admitted) {
         let traced = vector
             .traced(Manner {
@@ -159,7 +159,7 @@ fn a_prover_that_proves_what_does_not_hold_convinces_nobody() {
         let proof = vector
             .circuit
             .seal(traced, &CONTEXT, [3; 32])
-            .expect("provers do as told");
+            .expect("the prover ignores the broken rule");
         let refused = vector.verified(&proof);
         assert!(
             matches!(refused, Err(Invalid::Fails(_))),

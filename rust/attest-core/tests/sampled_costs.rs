@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use ark_bn254::Fr;
 use ark_ff::Field;
 use attest_core::poseidon::{self, MAX_INPUTS, PARTIAL_ROUNDS};
-use attest_core::sampled::board::{Board, Part};
+use attest_core::sampled::constraints::{Constraints, Part};
 use attest_core::sampled::hashing;
 use attest_core::sampled::statement::Statement;
 use attest_core::sampled::tree::Shape;
@@ -19,15 +19,18 @@ fn the_gadget_is_the_twin_of_the_hash() {
         let values: Vec<Fr> = (0..inputs)
             .map(|at| -Fr::from(at as u64 + 7).square())
             .collect();
-        let mut board = Board::new(&[], true);
-        let wires: Vec<_> = values.iter().map(|value| board.private(*value)).collect();
-        let hashed = hashing::hash(&mut board, Part::Leaf, &wires);
+        let mut constraints = Constraints::new(&[], true);
+        let wires: Vec<_> = values
+            .iter()
+            .map(|value| constraints.private(*value))
+            .collect();
+        let hashed = hashing::hash(&mut constraints, Part::Leaf, &wires);
         assert_eq!(
             hashed.value,
             poseidon::hash(&values).expect("a known arity")
         );
-        assert_eq!(board.parts.len(), hash_cost(inputs));
-        assert_eq!(board.broken(), None);
+        assert_eq!(constraints.parts.len(), hash_cost(inputs));
+        assert_eq!(constraints.broken(), None);
     }
 }
 
@@ -35,9 +38,9 @@ fn the_gadget_is_the_twin_of_the_hash() {
 fn costs_are_those_of_the_constraints() {
     for samples in [1, 3] {
         let circuit = swat_circuit(samples);
-        let board = sampled_support::blank_rows(&circuit);
+        let constraints = sampled_support::blank_rows(&circuit);
         for (part, cost) in circuit.costs() {
-            assert_eq!(cost, board.cost(part), "{part:?}");
+            assert_eq!(cost, constraints.cost(part), "{part:?}");
         }
     }
 }
@@ -71,7 +74,7 @@ fn the_cost_table_is_up_to_date() {
 /// What the paper's circuit has for as many samples.
 const PAPER: usize = 297_736;
 
-/// What a part of the circuit is about, for whoever reads the table.
+/// What a part of the circuit does, in the words of the table.
 fn covers(part: Part, statement: &Statement) -> String {
     let (readings, actuators) = (statement.readings, statement.actuators.len());
     let shape = Shape::of(statement).expect("a shape");

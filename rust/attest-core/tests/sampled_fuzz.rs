@@ -6,7 +6,7 @@ use std::io::Cursor;
 use std::panic;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use attest_core::sampled::{Circuit, Told, Unproven, Verifying, public};
+use attest_core::sampled::{Circuit, Draw, Unproven, Verifying, public};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use sampled_support::{Plant, SALT, STATEMENT, plant};
@@ -20,9 +20,9 @@ const POINTS: usize = PROVING + 32;
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 
 fn watched() -> StdRng {
-    panic::set_hook(Box::new(|told| {
+    panic::set_hook(Box::new(|draw| {
         PANICS.fetch_add(1, Ordering::Relaxed);
-        eprintln!("{told}");
+        eprintln!("{draw}");
     }));
     StdRng::seed_from_u64(6)
 }
@@ -51,14 +51,14 @@ fn mutated(bytes: &[u8], rng: &mut StdRng) -> Vec<u8> {
 fn proofs_keys_and_roots_of_any_bytes_are_refused() {
     let mut rng = watched();
     let plant = plant();
-    let told = Plant::told();
-    let proof = plant.prove(&told).expect("the batch keeps its rules");
+    let draw = Plant::draw();
+    let proof = plant.prove(&draw).expect("the batch keeps its rules");
     for round in 0..400 {
         let wrong = mutated(&proof, &mut rng);
-        assert!(wrong == proof || plant.verify(&told, &wrong).is_err());
+        assert!(wrong == proof || plant.verify(&draw, &wrong).is_err());
         let mut any = vec![0; round % 300];
         rng.fill(any.as_mut_slice());
-        assert!(plant.verify(&told, &any).is_err());
+        assert!(plant.verify(&draw, &any).is_err());
         assert!(Verifying::read(&plant.circuit, &any).is_err());
         let wrong = mutated(&plant.keys.verifying, &mut rng);
         if let Ok(read) = Verifying::read(&plant.circuit, &wrong) {
@@ -70,24 +70,24 @@ fn proofs_keys_and_roots_of_any_bytes_are_refused() {
         rng.fill(root.as_mut_slice());
         let _ = public::root(&root);
         let rows = [rng.random_range(0..20), rng.random_range(0..20)];
-        let other = Told {
+        let other = Draw {
             rows: [0, 2, 12, 16, usize::MAX][round % 5],
             sampled: &rows,
             violating: rng.random_range(0..4),
-            ..told
+            ..draw
         };
-        let known = (other.rows, rows, other.violating) == (told.rows, [3, 7], told.violating);
+        let known = (other.rows, rows, other.violating) == (draw.rows, [3, 7], draw.violating);
         assert!(known || plant.verify(&other, &proof).is_err());
     }
     assert_eq!(PANICS.load(Ordering::Relaxed), 0);
 }
 
-/// A proving key is read after its hash was compared; whoever writes both keys comes so far.
+/// A proving key is parsed only if its hash is right. An attacker who writes both keys gets there.
 #[test]
 fn proving_keys_of_any_bytes_are_refused() {
     let mut rng = watched();
     let plant = plant();
-    let told = Plant::told();
+    let draw = Plant::draw();
     let lengths = 64 + 3 * 128; // where the first vector says how long it is
     for round in 0..60 {
         let mut wrong = mutated(&plant.keys.proving, &mut rng);
@@ -107,14 +107,14 @@ fn proving_keys_of_any_bytes_are_refused() {
             Cursor::new(&wrong),
             &batch,
             &SALT,
-            &told,
+            &draw,
             &[1; 32],
         );
         match proven {
             Ok(proof) => {
                 // Points that this batch multiplies by zero may be any: the proof holds all the same.
                 let root = plant.root();
-                let checked = plant.circuit.verify(&verifying, &root, &told, &proof);
+                let checked = plant.circuit.verify(&verifying, &root, &draw, &proof);
                 assert_eq!(checked, Ok(()));
             }
             Err(unproven) => assert!(!matches!(unproven, Unproven::Refused(_))),

@@ -20,23 +20,23 @@ fn a_foreign_key_is_refused() {
     assert!(refused.0.contains("no verifying key of this circuit"));
     let more = keys::make(&plant.circuit, &Trapdoor::draw(&[8; 32])).expect("keys");
     let verifying = Verifying::read(&plant.circuit, &more.verifying).expect("a key");
-    let told = Plant::told();
-    let proof = plant.prove(&told).expect("the batch keeps its rules");
+    let draw = Plant::draw();
+    let proof = plant.prove(&draw).expect("the batch keeps its rules");
     let root = plant.root();
-    let invalid = plant.circuit.verify(&verifying, &root, &told, &proof);
+    let invalid = plant.circuit.verify(&verifying, &root, &draw, &proof);
     assert!(matches!(invalid, Err(Invalid::Fails(_))));
     let swapped = plant.circuit.prove(
         &verifying,
         Cursor::new(&plant.keys.proving),
         &plant.batch(),
         &SALT,
-        &told,
+        &draw,
         &[1; 32],
     );
     assert!(matches!(swapped, Err(Unproven::Malformed(_))));
 }
 
-/// A key that nobody contributed to: gamma is delta, and (alpha, beta, -inputs) proves anything.
+/// A key without a contribution: gamma is delta, and (alpha, beta, -inputs) proves anything.
 #[test]
 fn a_key_without_a_contribution_forges_anything_and_is_refused() {
     let plant = plant();
@@ -106,7 +106,7 @@ fn a_proving_key_that_is_swapped_after_it_was_hashed_is_refused() {
             swapped,
             &plant.batch(),
             &SALT,
-            &Plant::told(),
+            &Plant::draw(),
             &[1; 32],
         );
         assert!(matches!(proven, Err(Unproven::Malformed(_))));

@@ -260,11 +260,11 @@ impl FullCircuit {
                 self.0
                     .trace_chain(&budgets, &batch, &salt, bound.as_ref(), log_rows, manner)?;
             let mut report = |record: Record| {
-                let told = Python::attach(|py| {
+                let answer = Python::attach(|py| {
                     proven.call1(py, (PyBytes::new(py, &record.bytes()),))?;
                     Ok(())
                 });
-                told.map_err(|error| {
+                answer.map_err(|error| {
                     stopped = Some(error);
                     Unproven::Failed("the proof was stopped".into())
                 })
@@ -325,13 +325,13 @@ impl FullCircuit {
         let held: Vec<Claim> = claims
             .iter()
             .zip(&parts)
-            .map(|(told, (budgets, commitment, context))| Claim {
+            .map(|(claimed, (budgets, commitment, context))| Claim {
                 budgets,
-                rows: told.1,
+                rows: claimed.1,
                 commitment,
                 context,
-                statistic: told.5.as_deref(),
-                proof: &told.4,
+                statistic: claimed.5.as_deref(),
+                proof: &claimed.4,
             })
             .collect();
         let answers = guarded(py, || self.0.verify_many(&held))?;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use attest_core::full::Invalid;
-use attest_core::sampled::{Batch, Circuit, Told, Trapdoor, Verifying, keys};
+use attest_core::sampled::{Batch, Circuit, Draw, Trapdoor, Verifying, keys};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -80,8 +80,8 @@ impl SampledClaim {
 }
 
 impl SampledClaim {
-    fn told(&self) -> Told<'_> {
-        Told {
+    fn draw(&self) -> Draw<'_> {
+        Draw {
             rows: self.rows,
             sampled: &self.sampled,
             violating: self.violating,
@@ -187,9 +187,9 @@ impl SampledVerifier {
         let (salt, entropy) = (exactly(salt, "salt")?, entropy()?);
         let proving_key = File::open(proving_key)?;
         let proof = guarded(py, || {
-            let (batch, told) = (batch.batch(), claim.told());
+            let (batch, draw) = (batch.batch(), claim.draw());
             self.circuit
-                .prove(&self.key, proving_key, &batch, &salt, &told, &entropy)
+                .prove(&self.key, proving_key, &batch, &salt, &draw, &entropy)
         })?;
         proof
             .map(|bytes| PyBytes::new(py, &bytes))
@@ -206,8 +206,8 @@ impl SampledVerifier {
     ) -> PyResult<()> {
         let commitment = exactly(commitment, "commitment")?;
         let verified = catch_unwind(AssertUnwindSafe(|| {
-            let told = claim.told();
-            py.detach(|| self.circuit.verify(&self.key, &commitment, &told, proof))
+            let draw = claim.draw();
+            py.detach(|| self.circuit.verify(&self.key, &commitment, &draw, proof))
         }));
         let unread = "the verifier could not make anything of the proof";
         verdict(verified.unwrap_or_else(|_| Err(Invalid::Shape(unread.into()))))

@@ -1,10 +1,10 @@
-//! The constraints: sampled rows are opened under the root, and rules hold on all but a few of them.
+//! The constraints: sampled rows belong to the committed root, and the rules hold on all but a few of them.
 
 use ark_bn254::Fr;
 use ark_ff::{AdditiveGroup, Field};
 
 use super::Batch;
-use super::board::{Board, Part, Sum, Wire, weighted};
+use super::constraints::{Constraints, Part, Sum, Wire, weighted};
 use super::hashing::hash;
 use super::public::Public;
 use super::statement::{BIAS, Balance, Coupling, READING_BITS, SCALE, Statement};
@@ -17,7 +17,7 @@ pub struct Secret<'a> {
     pub batch: &'a Batch<'a>,
     /// Their tree.
     pub tree: &'a Tree,
-    /// What hides them.
+    /// The salt that hides them.
     pub salt: &'a [u8; 32],
 }
 
@@ -27,15 +27,15 @@ struct Opened {
     shows: Vec<Vec<Sum>>, // by actuator, one flag a legal code
 }
 
-/// What the samples come to.
+/// Sums over all samples.
 struct Totals {
     violating: Sum,
     inapplicable: Vec<Sum>, // by coupling
 }
 
-/// Constrain and assign everything; `flags` says which samples are told to violate.
+/// Constrain and assign everything. `flags` says which samples are marked as violating.
 pub fn fill(
-    board: &mut Board,
+    constraints: &mut Constraints,
     statement: &Statement,
     shape: &Shape,
     public: &Public<'_>,
@@ -47,66 +47,66 @@ pub fn fill(
         inapplicable: vec![Sum::zero(); statement.couplings.len()],
     };
     let mut opening = Opening {
-        board,
+        constraints,
         statement,
         shape,
         secret,
     };
     for (sample, (row, flag)) in public.rows.iter().zip(flags).enumerate() {
-        let told = opening.board.public(1 + sample);
-        let now = opening.open(&told, *row);
-        let before = opening.open(&told.shifted(-Fr::ONE), row.saturating_sub(1));
+        let draw = opening.constraints.public(1 + sample);
+        let now = opening.open(&draw, *row);
+        let before = opening.open(&draw.shifted(-Fr::ONE), row.saturating_sub(1));
         opening.judge(&before, &now, *flag, &mut totals);
     }
-    demand_budgets(board, statement, &totals);
+    demand_budgets(constraints, statement, &totals);
 }
 
-/// Counters stay within the public budgets, and the context is squared so that it is in the system.
-fn demand_budgets(board: &mut Board, statement: &Statement, totals: &Totals) {
+/// Counters stay within the public budgets. The context is squared, so that the system contains it.
+fn demand_budgets(constraints: &mut Constraints, statement: &Statement, totals: &Totals) {
     let width = (usize::BITS - statement.samples.leading_zeros()) as usize;
     let first = 1 + statement.samples;
     let counted = std::iter::once(&totals.violating).chain(&totals.inapplicable);
     for (at, total) in counted.enumerate() {
-        let left = board.public(first + at).less(total);
-        board.demand_bits(Part::Budgets, &left, width);
+        let left = constraints.public(first + at).less(total);
+        constraints.demand_bits(Part::Budgets, &left, width);
     }
     let context = first + 1 + totals.inapplicable.len();
     for half in [context, context + 1] {
-        let half = board.public(half);
-        board.product(Part::Context, &half, &half);
+        let half = constraints.public(half);
+        constraints.product(Part::Context, &half, &half);
     }
 }
 
-/// The constraints that there are once, whatever the number of samples.
-pub fn budgets_only(statement: &Statement) -> Board {
-    let mut board = Board::new(&vec![Fr::ZERO; super::public::count(statement)], true);
+/// The constraints that do not depend on the number of samples.
+pub fn budgets_only(statement: &Statement) -> Constraints {
+    let mut constraints = Constraints::new(&vec![Fr::ZERO; super::public::count(statement)], true);
     let totals = Totals {
         violating: Sum::zero(),
         inapplicable: vec![Sum::zero(); statement.couplings.len()],
     };
-    demand_budgets(&mut board, statement, &totals);
-    board
+    demand_budgets(&mut constraints, statement, &totals);
+    constraints
 }
 
-/// What opening a row takes.
+/// What is needed to open a row.
 struct Opening<'a> {
-    board: &'a mut Board,
+    constraints: &'a mut Constraints,
     statement: &'a Statement,
     shape: &'a Shape,
     secret: &'a Secret<'a>,
 }
 
 impl Opening<'_> {
-    /// Open the row that `index` tells, whose number in the batch the prover says is `row`.
+    /// Open the row at `index`. The prover claims that its number in the batch is `row`.
     fn open(&mut self, index: &Sum, row: usize) -> Opened {
         let bits = self
-            .board
+            .constraints
             .demand_bits(Part::Indices, index, self.statement.depth);
         let batch = self.secret.batch;
         let readings: Vec<Sum> = (0..self.statement.readings)
             .map(|at| {
-                let told = Fr::from(batch.reading(row, at));
-                weighted(&self.board.bits(Part::Readings, told, READING_BITS))
+                let draw = Fr::from(batch.reading(row, at));
+                weighted(&self.constraints.bits(Part::Readings, draw, READING_BITS))
             })
             .collect();
         let shows: Vec<Vec<Sum>> = (0..self.statement.actuators.len())
@@ -128,20 +128,20 @@ impl Opening<'_> {
     fn show(&mut self, actuator: usize, code: usize) -> Vec<Sum> {
         let codes = self.statement.actuators[actuator].len();
         let rest: Vec<Sum> = (1..codes)
-            .map(|at| self.board.flag(Part::Codes, at == code))
+            .map(|at| self.constraints.flag(Part::Codes, at == code))
             .collect();
         let any = rest
             .iter()
             .fold(Sum::zero(), |sum, each| sum.plus(Fr::ONE, each));
         if codes > 2 {
-            self.board.demand_flag(Part::Codes, &any);
+            self.constraints.demand_flag(Part::Codes, &any);
         }
         std::iter::once(any.negated()).chain(rest).collect()
     }
 
     fn leaf(&mut self, row: usize, readings: &[Sum], shows: &[Vec<Sum>]) -> Sum {
         let salt = salt_of(self.secret.salt, row);
-        let mut inputs = vec![self.board.private(salt)];
+        let mut inputs = vec![self.constraints.private(salt)];
         for channels in &self.shape.elements {
             let mut sum = Sum::zero();
             for (channel, low) in channels {
@@ -150,29 +150,29 @@ impl Opening<'_> {
                     Channel::Code(at) => sum.plus(power(*low), &place(&shows[*at])),
                 };
             }
-            let element = self.board.private(sum.value);
-            self.board.equal(Part::Packing, &sum, &element.into());
+            let element = self.constraints.private(sum.value);
+            self.constraints.equal(Part::Packing, &sum, &element.into());
             inputs.push(element);
         }
-        hash(self.board, Part::Leaf, &inputs)
+        hash(self.constraints, Part::Leaf, &inputs)
     }
 
-    /// Hash from a leaf to the root; the bits of its number say which child each node is.
+    /// Hash from a leaf to the root. The bits of the leaf's number say which child each node is.
     fn climb(&mut self, leaf: Sum, row: usize, bits: &[Sum]) {
         let path = self.secret.tree.path(row);
         let (mut node, mut bits) = (leaf, bits);
         for children in path {
             let children: Vec<Wire> = children
                 .iter()
-                .map(|child| self.board.private(*child))
+                .map(|child| self.constraints.private(*child))
                 .collect();
             let (these, above) = bits.split_at(children.len().ilog2() as usize);
             self.select(&children, these, &node);
-            node = hash(self.board, Part::Tree, &children);
+            node = hash(self.constraints, Part::Tree, &children);
             bits = above;
         }
-        let root = self.board.public(0);
-        self.board.equal(Part::Tree, &node, &root);
+        let root = self.constraints.public(0);
+        self.constraints.equal(Part::Tree, &node, &root);
     }
 
     /// Demand that the child at this place is the node.
@@ -188,19 +188,19 @@ impl Opening<'_> {
                     node.clone()
                 } else {
                     let value = even.value + bit.value * apart.value;
-                    self.board.private(value).into()
+                    self.constraints.private(value).into()
                 };
                 let moved = chosen.clone().less(even);
-                self.board.enforce(Part::Place, bit, &apart, &moved);
+                self.constraints.enforce(Part::Place, bit, &apart, &moved);
                 next.push(chosen);
             }
             layer = next;
         }
     }
 
-    /// Judge a row by every rule: where it is not flagged, no applicable rule is broken.
+    /// Judge a row by every rule: a row without a flag breaks no applicable rule.
     fn judge(&mut self, before: &Opened, now: &Opened, flag: bool, totals: &mut Totals) {
-        let flag = self.board.flag(Part::Flags, flag);
+        let flag = self.constraints.flag(Part::Flags, flag);
         totals.violating =
             std::mem::replace(&mut totals.violating, Sum::zero()).plus(Fr::ONE, &flag);
         let held = flag.negated();
@@ -209,7 +209,9 @@ impl Opening<'_> {
             let applies = self.applies(rule, before, now);
             *total = std::mem::replace(total, Sum::zero()).plus(Fr::ONE, &applies.negated());
             let residual = self.coupling(rule, now);
-            let gate = self.board.product(Part::Applicability, &applies, &held);
+            let gate = self
+                .constraints
+                .product(Part::Applicability, &applies, &held);
             self.within(&gate, &residual, rule.tolerance);
         }
         for rule in &statement.balances {
@@ -217,14 +219,16 @@ impl Opening<'_> {
         }
     }
 
-    /// Whether the actuator shows off or on, and where the rule demands it on both rows the same.
+    /// Whether the actuator shows off or on. If the rule demands it, both rows must show the same.
     fn applies(&mut self, rule: &Coupling, before: &Opened, now: &Opened) -> Sum {
         let mut applies = Sum::zero();
         for state in rule.states {
             let shown = &now.shows[rule.actuator][state];
             applies = if rule.steady {
                 let earlier = &before.shows[rule.actuator][state];
-                let both = self.board.product(Part::Applicability, shown, earlier);
+                let both = self
+                    .constraints
+                    .product(Part::Applicability, shown, earlier);
                 applies.plus(Fr::ONE, &both)
             } else {
                 applies.plus(Fr::ONE, shown)
@@ -250,11 +254,12 @@ impl Opening<'_> {
         let twice = tolerance.double();
         let width = width_of(twice);
         let lifted = gate.value * residual.value + tolerance;
-        let low = weighted(&self.board.bits(Part::Tolerances, lifted, width));
+        let low = weighted(&self.constraints.bits(Part::Tolerances, lifted, width));
         let gated = low.clone().shifted(-tolerance);
-        self.board.enforce(Part::Tolerances, gate, residual, &gated);
+        self.constraints
+            .enforce(Part::Tolerances, gate, residual, &gated);
         let high = Sum::constant(twice).less(&low);
-        self.board.demand_bits(Part::Tolerances, &high, width);
+        self.constraints.demand_bits(Part::Tolerances, &high, width);
     }
 }
 

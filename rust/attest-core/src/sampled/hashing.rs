@@ -1,31 +1,31 @@
 //! Poseidon as constraints: the twin of [`crate::poseidon::hash`].
 //!
-//! An S-box `x^5` takes three constraints; everything between S-boxes is linear and free. What one
-//! hash needs is worked out once for each number of inputs and then copied for every hash.
+//! An S-box `x^5` takes three constraints. Everything between S-boxes is linear and free. The
+//! constraints of one hash are computed once for each number of inputs, then copied for every hash.
 
 use std::sync::OnceLock;
 
 use ark_bn254::Fr;
 use ark_ff::{AdditiveGroup, Field};
 
-use super::board::{Board, Part, Row, Sum, Wire};
+use super::constraints::{Constraints, Part, Row, Sum, Wire};
 use crate::poseidon::{FULL_ROUNDS, MAX_INPUTS, parameters};
 
 /// Variables of an S-box: `x^2`, `x^4`, `x^5`.
 const PER_BOX: usize = 3;
 
-/// One hash in variables of its own: 0 is one, then the inputs, then [`PER_BOX`] a box.
+/// One hash in its own variables: 0 is one, then the inputs, then [`PER_BOX`] for each S-box.
 #[derive(Debug)]
 struct Template {
     boxes: Vec<Row>, // what goes into each S-box
     output: Row,
 }
 
-/// Hash variables to one sum.
+/// Hash variables into one sum.
 ///
 /// # Panics
-/// Where there are no inputs or more than [`MAX_INPUTS`]; statements are checked for that.
-pub fn hash(board: &mut Board, part: Part, inputs: &[Wire]) -> Sum {
+/// If there are no inputs, or more than [`MAX_INPUTS`]. Statements are checked for this.
+pub fn hash(constraints: &mut Constraints, part: Part, inputs: &[Wire]) -> Sum {
     let template = template(inputs.len());
     let mut places = vec![0];
     let mut values = vec![Fr::ONE];
@@ -33,10 +33,10 @@ pub fn hash(board: &mut Board, part: Part, inputs: &[Wire]) -> Sum {
     values.extend(inputs.iter().map(|wire| wire.value));
     for row in &template.boxes {
         let x = placed(row, &places, &values);
-        let square = board.product(part, &x, &x);
-        let fourth = board.product(part, &square, &square);
-        let fifth = board.product(part, &fourth, &x);
-        let first = board.assignment.len() - PER_BOX;
+        let square = constraints.product(part, &x, &x);
+        let fourth = constraints.product(part, &square, &square);
+        let fifth = constraints.product(part, &fourth, &x);
+        let first = constraints.assignment.len() - PER_BOX;
         places.extend(first..first + PER_BOX);
         values.extend([square.value, fourth.value, fifth.value]);
     }
@@ -54,7 +54,7 @@ fn template(inputs: usize) -> &'static Template {
     TEMPLATES[inputs - 1].get_or_init(|| derive(inputs))
 }
 
-/// Walk through the rounds with sums instead of numbers.
+/// Compute the rounds with sums instead of numbers.
 fn derive(inputs: usize) -> Template {
     let parameters = parameters(inputs).expect("a known number of inputs");
     let rounds = parameters.round_constants.len();
@@ -83,7 +83,7 @@ fn derive(inputs: usize) -> Template {
     }
 }
 
-/// The fifth power: a constant where the cell is one, a new variable otherwise.
+/// The fifth power: a constant if the cell is constant, a new variable otherwise.
 fn boxed_cell(cell: &[Fr], inputs: usize, boxes: &mut Vec<Row>) -> Vec<Fr> {
     if cell[1..].iter().all(|weight| *weight == Fr::ZERO) {
         return vec![cell[0].square().square() * cell[0]];

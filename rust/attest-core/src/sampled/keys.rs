@@ -1,8 +1,8 @@
-//! Groth16 keys: made by one party, pinned by hash, and read with suspicion.
+//! Groth16 keys: made by one party, pinned by hash, and checked when they are read.
 //!
-//! Whoever makes keys knows, while doing so, numbers with which any proof can be forged. They are
-//! dropped here, but nobody else can check that. Keys in which gamma is delta let anybody forge
-//! without them, and are refused.
+//! The party that makes keys knows secret numbers with which any proof can be forged. They are
+//! dropped here, but others cannot check that. Keys with gamma equal to delta allow forgery without
+//! these numbers, and are refused.
 
 use std::io::{BufReader, Read, Result as Readable, Seek};
 
@@ -16,28 +16,28 @@ use ark_relations::gr1cs::{
 use ark_serialize::{CanonicalDeserialize, CanonicalSerialize, Compress, Validate};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 
-use super::board::{Board, Row};
+use super::constraints::{Constraints, Row};
 use super::points::{Bytes, put_first, put_second};
 use super::{Circuit, Malformed, public};
 
-/// What a verifying key starts with.
+/// The first bytes of a verifying key.
 const MAGIC: &[u8; 24] = b"sluice groth16 bn254 v1\n";
 
 /// Both keys as bytes. Both are public.
 #[derive(Debug)]
 pub struct Keys {
-    /// What proving takes.
+    /// The key for proving.
     pub proving: Vec<u8>,
-    /// What verifying takes; it names the circuit and the proving key by hash.
+    /// The key for verifying. It names the circuit and the proving key by hash.
     pub verifying: Vec<u8>,
 }
 
-/// The numbers that must be forgotten.
+/// The secret numbers that must be deleted after the keys are made.
 #[derive(Debug, Clone, Copy)]
 pub struct Trapdoor {
     /// alpha, beta, gamma and delta of the Groth16 paper.
     pub scalars: [Fr; 4],
-    /// What tau is drawn from.
+    /// The seed of tau.
     pub seed: [u8; 32],
 }
 
@@ -52,7 +52,7 @@ impl Trapdoor {
     }
 }
 
-/// A field element drawn from entropy under a name.
+/// A field element, drawn from entropy for a name.
 pub(super) fn scalar(entropy: &[u8; 32], name: &[u8]) -> Fr {
     let mut wide = [0; 64];
     let mut hasher = blake3::Hasher::new_keyed(entropy);
@@ -63,12 +63,12 @@ pub(super) fn scalar(entropy: &[u8; 32], name: &[u8]) -> Fr {
 /// Make the keys of a circuit.
 ///
 /// # Errors
-/// [`Malformed`] where the circuit is too large for the curve.
+/// [`Malformed`] if the circuit is too large for the curve.
 pub fn make(circuit: &Circuit, trapdoor: &Trapdoor) -> Result<Keys, Malformed> {
-    let board = circuit.blank();
+    let constraints = circuit.blank();
     let [alpha, beta, gamma, delta] = trapdoor.scalars;
     let key = Groth16::<Bn254>::generate_parameters_with_qap(
-        Matrices(&board),
+        Matrices(&constraints),
         alpha,
         beta,
         gamma,
@@ -102,9 +102,9 @@ fn written(circuit: &[u8; 32], proving: &[u8], key: &VerifyingKey<Bn254>) -> Vec
 /// A verifying key that was read, ready for many proofs.
 #[derive(Debug)]
 pub struct Verifying {
-    /// The hash of the proving key it goes with.
+    /// The hash of its proving key.
     pub proving: [u8; 32],
-    /// Ready for pairings.
+    /// The key, prepared for pairings.
     pub prepared: PreparedVerifyingKey<Bn254>,
 }
 
@@ -112,7 +112,7 @@ impl Verifying {
     /// Read a key of a circuit.
     ///
     /// # Errors
-    /// [`Malformed`] where it is not one, not of this circuit, or lets anybody forge.
+    /// [`Malformed`] if the bytes are not a key of this circuit, or if the key allows forgery.
     pub fn read(circuit: &Circuit, bytes: &[u8]) -> Result<Self, Malformed> {
         let foreign = || Malformed("this is no verifying key of this circuit".into());
         let rest = bytes.strip_prefix(MAGIC).ok_or_else(foreign)?;
@@ -128,8 +128,8 @@ impl Verifying {
         }
         if gamma_g2 == delta_g2 || gamma_g2 == -delta_g2 || delta_g2 == G2Affine::generator() {
             return Err(Malformed(
-                "gamma equals delta in this key, or delta is known: anybody can forge \
-                 a proof of anything"
+                "gamma equals delta in this key, or delta is known: such a key \
+                 allows forged proofs"
                     .into(),
             ));
         }
@@ -147,17 +147,17 @@ impl Verifying {
     }
 }
 
-/// Read a proving key, which must be the one that the verifying key names and have the board's size.
+/// Read the proving key that the verifying key names. It must have the size of the constraints.
 ///
-/// It is long, so that it is never held as bytes: it is hashed, then read a second time. Nothing is
-/// parsed of another key, and one that changed between the two is another key.
+/// The key is long, so its bytes are never held in memory: they are hashed, then read a second time.
+/// A key with another hash is not parsed. A key that changed between the two reads is refused.
 ///
 /// # Errors
-/// [`Malformed`] where it is another one.
+/// [`Malformed`] if it is another key.
 pub fn read_proving<R: Read + Seek>(
     verifying: &Verifying,
     mut source: R,
-    board: &Board,
+    constraints: &Constraints,
 ) -> Result<ProvingKey<Bn254>, Malformed> {
     let unread = |error: &dyn std::fmt::Display| {
         Malformed(format!("the proving key cannot be read: {error}"))
@@ -184,14 +184,14 @@ pub fn read_proving<R: Read + Seek>(
         .map_err(|error| unread(&error))?;
     let rest = second.read(&mut [0]).map_err(|error| unread(&error))?;
     named(&second.passed)?;
-    if rest == 0 && fits(&key, board) {
+    if rest == 0 && fits(&key, constraints) {
         Ok(key)
     } else {
         Err(Malformed("the proving key is not of this circuit".into()))
     }
 }
 
-/// Hashes what is read through it.
+/// A reader that hashes what it reads.
 struct Passing<R> {
     source: R,
     passed: blake3::Hasher,
@@ -205,10 +205,10 @@ impl<R: Read> Read for Passing<R> {
     }
 }
 
-/// Whether a key has a point for everything that there is, and no other.
-fn fits(key: &ProvingKey<Bn254>, board: &Board) -> bool {
-    let (variables, publics) = (board.assignment.len(), board.publics);
-    let domain = (board.parts.len() + publics).next_power_of_two();
+/// Whether a key has exactly the points that the constraints need.
+fn fits(key: &ProvingKey<Bn254>, constraints: &Constraints) -> bool {
+    let (variables, publics) = (constraints.assignment.len(), constraints.publics);
+    let domain = (constraints.parts.len() + publics).next_power_of_two();
     key.vk.gamma_abc_g1.len() == publics
         && key.a_query.len() == variables
         && key.b_g1_query.len() == variables
@@ -217,24 +217,27 @@ fn fits(key: &ProvingKey<Bn254>, board: &Board) -> bool {
         && key.l_query.len() == variables - publics
 }
 
-/// Matrices for arkworks to make keys of.
-struct Matrices<'a>(&'a Board);
+/// The matrices, as arkworks expects them for making keys.
+struct Matrices<'a>(&'a Constraints);
 
 impl ConstraintSynthesizer<Fr> for Matrices<'_> {
     fn generate_constraints(self, system: ConstraintSystemRef<Fr>) -> Result<(), SynthesisError> {
-        let board = self.0;
-        for _ in 1..board.publics {
+        let constraints = self.0;
+        for _ in 1..constraints.publics {
             let _ = system.new_input_variable(|| Ok(Fr::ZERO))?;
         }
-        for _ in board.publics..board.assignment.len() {
+        for _ in constraints.publics..constraints.assignment.len() {
             let _ = system.new_witness_variable(|| Ok(Fr::ZERO))?;
         }
-        let [a, b, c] = board.matrices.as_ref().expect("a blank board keeps them");
+        let [a, b, c] = constraints
+            .matrices
+            .as_ref()
+            .expect("a blank constraints keeps them");
         let sum = |row: &Row| {
             let variable = |at: usize| match at {
                 0 => Variable::One,
-                at if at < board.publics => Variable::instance(at),
-                at => Variable::witness(at - board.publics),
+                at if at < constraints.publics => Variable::instance(at),
+                at => Variable::witness(at - constraints.publics),
             };
             LinearCombination(
                 row.iter()

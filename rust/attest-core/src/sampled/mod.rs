@@ -1,10 +1,10 @@
 //! The `sampled` system: the paper's Groth16 proof about a few rows of a batch.
 //!
-//! A [`Circuit`] is one statement. A batch is committed to as the root of a tree of salted leaves;
-//! rows drawn after that are opened in the proof, each with the row before it.
+//! A [`Circuit`] is one statement. The commitment to a batch is the root of a tree of salted leaves.
+//! Rows are drawn after the commitment; the proof opens each of them with the row before it.
 
-pub mod board;
 mod circuit;
+pub mod constraints;
 pub mod hashing;
 pub mod keys;
 mod points;
@@ -14,13 +14,13 @@ pub mod statement;
 pub mod tree;
 
 pub use keys::{Keys, Trapdoor, Verifying};
-pub use prover::{Told, Unproven};
+pub use prover::{Draw, Unproven};
 pub use public::Public;
 
 use ark_bn254::Fr;
 use ark_ff::{BigInteger, PrimeField};
-use board::{Board, Part};
 use circuit::Secret;
+use constraints::{Constraints, Part};
 use statement::Statement;
 use tree::{Shape, Tree};
 
@@ -70,7 +70,7 @@ impl Batch<'_> {
     }
 }
 
-/// A statement, its tree's shape, and what identifies both.
+/// A statement, the shape of its tree, and their identity.
 #[derive(Debug)]
 pub struct Circuit {
     statement: Statement,
@@ -82,7 +82,7 @@ impl Circuit {
     /// Read a statement.
     ///
     /// # Errors
-    /// [`Malformed`] where it is one that the circuit cannot state.
+    /// [`Malformed`] if the circuit cannot express it.
     pub fn new(bytes: &[u8]) -> Result<Self, Malformed> {
         let statement = Statement::read(bytes)?;
         let shape = Shape::of(&statement)?;
@@ -95,7 +95,7 @@ impl Circuit {
         Ok(circuit)
     }
 
-    /// What identifies statement and constraints.
+    /// The hash that identifies statement and constraints.
     pub const fn identity(&self) -> [u8; 32] {
         self.identity
     }
@@ -124,7 +124,7 @@ impl Circuit {
     /// The salted root of a batch: thirty-two bytes, big-endian.
     ///
     /// # Errors
-    /// [`Malformed`] where the batch is not one of this statement.
+    /// [`Malformed`] if the batch does not fit this statement.
     pub fn commit(&self, batch: &Batch<'_>, salt: &[u8; 32]) -> Result<[u8; 32], Malformed> {
         batch.check(&self.statement)?;
         let root = Tree::of(&self.shape, batch, salt).root();
@@ -132,17 +132,17 @@ impl Circuit {
         Ok(bytes.try_into().expect("four limbs are 32 bytes"))
     }
 
-    /// The salted leaves of a batch, one for each place of the tree, for others to hash to the root.
+    /// The salted leaves of a batch, one for each place of the tree. Others can hash them to the root.
     ///
     /// # Errors
-    /// [`Malformed`] where the batch is not one of this statement.
+    /// [`Malformed`] if the batch does not fit this statement.
     pub fn leaves(&self, batch: &Batch<'_>, salt: &[u8; 32]) -> Result<Vec<Fr>, Malformed> {
         batch.check(&self.statement)?;
         Ok(Tree::of(&self.shape, batch, salt).leaves().to_vec())
     }
 
     /// The constraints, filled with zeros.
-    fn blank(&self) -> Board {
+    fn blank(&self) -> Constraints {
         let statement = &self.statement;
         let (rows, inapplicable) = (
             vec![1; statement.samples],
@@ -166,9 +166,16 @@ impl Circuit {
             salt: &[0; 32],
         };
         let flags = vec![false; statement.samples];
-        let mut board = Board::new(&public.elements(), true);
-        circuit::fill(&mut board, statement, &self.shape, &public, &secret, &flags);
-        board
+        let mut constraints = Constraints::new(&public.elements(), true);
+        circuit::fill(
+            &mut constraints,
+            statement,
+            &self.shape,
+            &public,
+            &secret,
+            &flags,
+        );
+        constraints
     }
 
     fn with_samples(&self, samples: usize) -> Self {
@@ -182,13 +189,13 @@ impl Circuit {
         }
     }
 
-    /// A hash of the statement and of the constraints that one sample of it has.
+    /// A hash of the statement and of the constraints of one of its samples.
     fn fingerprint(&self, statement: &[u8]) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("sluice sampled circuit v1");
         hasher.update(&(statement.len() as u64).to_be_bytes());
         hasher.update(statement);
-        let board = self.with_samples(1).blank();
-        for matrix in board.matrices.iter().flatten() {
+        let constraints = self.with_samples(1).blank();
+        for matrix in constraints.matrices.iter().flatten() {
             for row in matrix {
                 hasher.update(&(row.len() as u64).to_be_bytes());
                 for (weight, at) in row {

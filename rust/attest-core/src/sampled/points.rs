@@ -1,4 +1,4 @@
-//! Points of BN254 as bytes: coordinates big-endian, thirty-two bytes each, in one spelling only.
+//! Points of BN254 as bytes: big-endian coordinates of thirty-two bytes, with one encoding only.
 
 use ark_bn254::{Fq, Fq2, G1Affine, G2Affine};
 use ark_ec::AffineRepr;
@@ -10,14 +10,14 @@ use super::public::limbs;
 /// Bytes of a coordinate.
 const COORDINATE: usize = 32;
 
-/// Bytes to take points from.
+/// Bytes from which points are read.
 pub struct Bytes<'a>(pub &'a [u8]);
 
 impl Bytes<'_> {
     /// A point of the first group.
     ///
     /// # Errors
-    /// [`Malformed`] where the bytes are not a point of the curve in their one spelling.
+    /// [`Malformed`] if the bytes are not the canonical encoding of a point of the curve.
     pub fn first(&mut self) -> Result<G1Affine, Malformed> {
         let [x, y] = [self.coordinate()?, self.coordinate()?];
         let point = G1Affine::new_unchecked(x, y);
@@ -31,7 +31,7 @@ impl Bytes<'_> {
     /// A point of the second group.
     ///
     /// # Errors
-    /// [`Malformed`] where the bytes are not a point of the subgroup in their one spelling.
+    /// [`Malformed`] if the bytes are not the canonical encoding of a point of the subgroup.
     pub fn second(&mut self) -> Result<G2Affine, Malformed> {
         let mut pair = || Ok(Fq2::new(self.coordinate()?, self.coordinate()?));
         let point = G2Affine::new_unchecked(pair()?, pair()?);

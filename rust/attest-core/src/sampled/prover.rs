@@ -7,8 +7,8 @@ use ark_ff::AdditiveGroup;
 use ark_groth16::{Groth16, Proof};
 use ark_relations::utils::matrix::Matrix;
 
-use super::board::Board;
 use super::circuit::{self, Secret};
+use super::constraints::Constraints;
 use super::keys::{Verifying, read_proving, scalar};
 use super::points::{Bytes, put_first, put_second};
 use super::statement::{BIAS, SCALE};
@@ -19,22 +19,22 @@ pub use crate::full::{Invalid, Unproven};
 /// Bytes of a proof.
 pub const PROOF_BYTES: usize = 256;
 
-/// What a challenge and a context tell of a commitment: all of the public inputs but the root.
+/// A challenge and a context: all public inputs except the root.
 #[derive(Debug, Clone, Copy)]
-pub struct Told<'a> {
+pub struct Draw<'a> {
     /// Rows of the batch.
     pub rows: usize,
-    /// The sampled ones.
+    /// The sampled rows.
     pub sampled: &'a [usize],
-    /// Of which so many may violate.
+    /// How many of the sampled rows may violate.
     pub violating: u64,
-    /// And on so many a coupling may be inapplicable, by coupling.
+    /// On how many sampled rows each coupling may be inapplicable.
     pub inapplicable: &'a [u64],
-    /// What the proof is bound to.
+    /// The context to which the proof is bound.
     pub context: [u8; 32],
 }
 
-impl Told<'_> {
+impl Draw<'_> {
     const fn under(&self, root: Fr) -> Public<'_> {
         Public {
             root,
@@ -50,7 +50,7 @@ impl Circuit {
     /// Which sampled rows violate, and on how many each coupling is inapplicable.
     ///
     /// # Errors
-    /// [`Malformed`] where the batch is not one of this statement, or a row not one of the batch.
+    /// [`Malformed`] if the batch does not fit this statement, or a row is not in the batch.
     pub fn measure(
         &self,
         batch: &Batch<'_>,
@@ -96,66 +96,66 @@ impl Circuit {
         violates
     }
 
-    /// Fill the constraints with a batch, whatever its rows show; `flags` are told as they are.
+    /// Assign a batch to the constraints, also if it breaks rules. `flags` are taken as given.
     ///
     /// # Errors
-    /// [`Malformed`] where batch, rows or budgets are not of this statement.
+    /// [`Malformed`] if batch, rows or budgets do not fit this statement.
     pub fn assign(
         &self,
         batch: &Batch<'_>,
         salt: &[u8; 32],
-        told: &Told<'_>,
+        draw: &Draw<'_>,
         flags: &[bool],
         keep_matrices: bool,
-    ) -> Result<Board, Malformed> {
+    ) -> Result<Constraints, Malformed> {
         batch.check(&self.statement)?;
         let tree = Tree::of(&self.shape, batch, salt);
-        let public = told.under(tree.root());
+        let public = draw.under(tree.root());
         public.check(&self.statement, batch.rows)?;
         let secret = Secret {
             batch,
             tree: &tree,
             salt,
         };
-        let mut board = Board::new(&public.elements(), keep_matrices);
+        let mut constraints = Constraints::new(&public.elements(), keep_matrices);
         circuit::fill(
-            &mut board,
+            &mut constraints,
             &self.statement,
             &self.shape,
             &public,
             &secret,
             flags,
         );
-        Ok(board)
+        Ok(constraints)
     }
 
-    /// Prove that the committed batch keeps the rules on all but a few of the sampled rows.
+    /// Prove that the committed batch obeys the rules on all but a few of the sampled rows.
     ///
     /// # Errors
-    /// [`Unproven`] where it does not, or where key, batch, rows or budgets are not of this circuit.
+    /// [`Unproven`] if it does not, or if key, batch, rows or budgets do not fit this circuit.
     pub fn prove<R: Read + Seek>(
         &self,
         verifying: &Verifying,
         proving: R,
         batch: &Batch<'_>,
         salt: &[u8; 32],
-        told: &Told<'_>,
+        draw: &Draw<'_>,
         entropy: &[u8; 32],
     ) -> Result<Vec<u8>, Unproven> {
-        if told.rows != batch.rows {
+        if draw.rows != batch.rows {
             return Err(Malformed("the batch has another number of rows".into()).into());
         }
-        let (flags, inapplicable) = self.measure(batch, told.sampled)?;
+        let (flags, inapplicable) = self.measure(batch, draw.sampled)?;
         let violating = flags.iter().filter(|flag| **flag).count() as u64;
-        if violating > told.violating {
+        if violating > draw.violating {
             return Err(Refused(format!(
                 "{violating} of {} sampled rows violate; the budget is {}",
                 flags.len(),
-                told.violating
+                draw.violating
             ))
             .into());
         }
-        for (rule, (found, budget)) in inapplicable.iter().zip(told.inapplicable).enumerate() {
+        for (rule, (found, budget)) in inapplicable.iter().zip(draw.inapplicable).enumerate() {
             if found > budget {
                 return Err(Refused(format!(
                     "coupling {rule} is silent on {found} sampled rows; the budget is {budget}"
@@ -163,26 +163,26 @@ impl Circuit {
                 .into());
             }
         }
-        let board = self.assign(batch, salt, told, &flags, false)?;
-        if let Some((at, part)) = board.broken() {
+        let constraints = self.assign(batch, salt, draw, &flags, false)?;
+        if let Some((at, part)) = constraints.broken() {
             let part = part.name();
             return Err(Unproven::Failed(format!(
                 "constraint {at} ({part}) does not hold"
             )));
         }
-        let key = read_proving(verifying, proving, &board)?;
+        let key = read_proving(verifying, proving, &constraints)?;
         let masks = [b"mask r", b"mask s"].map(|name| scalar(entropy, name));
         let proof = Groth16::<Bn254>::create_proof_with_reduction_and_matrices(
             &key,
             masks[0],
             masks[1],
-            &valued(&board),
-            board.publics,
-            board.parts.len(),
-            &board.assignment,
+            &valued(&constraints),
+            constraints.publics,
+            constraints.parts.len(),
+            &constraints.assignment,
         )
         .map_err(|error| Unproven::Failed(error.to_string()))?;
-        let publics = &board.assignment[1..board.publics];
+        let publics = &constraints.assignment[1..constraints.publics];
         match Groth16::<Bn254>::verify_proof(&verifying.prepared, &proof, publics) {
             Ok(true) => Ok(written(&proof)),
             _ => Err(Unproven::Failed(
@@ -191,7 +191,7 @@ impl Circuit {
         }
     }
 
-    /// Accept a proof, or say why not.
+    /// Verify a proof.
     ///
     /// # Errors
     /// [`Invalid`]: the shape is wrong, or the proof fails.
@@ -199,12 +199,12 @@ impl Circuit {
         &self,
         verifying: &Verifying,
         commitment: &[u8; 32],
-        told: &Told<'_>,
+        draw: &Draw<'_>,
         proof: &[u8],
     ) -> Result<(), Invalid> {
         let shape = |error: Malformed| Invalid::Shape(error.0);
-        let public = told.under(public::root(commitment).map_err(shape)?);
-        public.check(&self.statement, told.rows).map_err(shape)?;
+        let public = draw.under(public::root(commitment).map_err(shape)?);
+        public.check(&self.statement, draw.rows).map_err(shape)?;
         let proof = read(proof).map_err(shape)?;
         match Groth16::<Bn254>::verify_proof(&verifying.prepared, &proof, &public.elements()) {
             Ok(true) => Ok(()),
@@ -213,8 +213,8 @@ impl Circuit {
     }
 }
 
-/// Matrices that give the products that are known already: one value a row, times the constant one.
-fn valued(board: &Board) -> Vec<Matrix<Fr>> {
+/// Matrices that give the known products: one value for each row, times the constant one.
+fn valued(constraints: &Constraints) -> Vec<Matrix<Fr>> {
     let row = |value: &Fr| {
         if *value == Fr::ZERO {
             Vec::new()
@@ -223,7 +223,7 @@ fn valued(board: &Board) -> Vec<Matrix<Fr>> {
         }
     };
     let matrix = |products: &Vec<Fr>| products.iter().map(row).collect();
-    board.products.iter().map(matrix).collect()
+    constraints.products.iter().map(matrix).collect()
 }
 
 fn written(proof: &Proof<Bn254>) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! What both sides know: root, sampled rows, budgets, context. Recomputed by whoever verifies.
+//! The public inputs: root, sampled rows, budgets, context. The verifier computes them itself.
 
 use ark_bn254::Fr;
 use ark_ff::{BigInt, PrimeField};
@@ -6,18 +6,18 @@ use ark_ff::{BigInt, PrimeField};
 use super::Malformed;
 use super::statement::Statement;
 
-/// The public inputs, before they are field elements.
+/// The public inputs, before they are encoded as field elements.
 #[derive(Debug, Clone, Copy)]
 pub struct Public<'a> {
     /// The committed root.
     pub root: Fr,
     /// The sampled rows.
     pub rows: &'a [usize],
-    /// Sampled rows that may violate.
+    /// How many sampled rows may violate.
     pub violating: u64,
-    /// Sampled rows on which a coupling may be inapplicable, by coupling.
+    /// On how many sampled rows each coupling may be inapplicable.
     pub inapplicable: &'a [u64],
-    /// What the proof is bound to.
+    /// The context to which the proof is bound.
     pub context: [u8; 32],
 }
 
@@ -35,7 +35,7 @@ impl Public<'_> {
         elements
     }
 
-    /// Check that rows and budgets are what the circuit takes for a batch of so many rows.
+    /// Check that rows and budgets fit the circuit and the length of the batch.
     ///
     /// # Errors
     /// [`Malformed`] says what is out of range, repeated or too many.
@@ -74,16 +74,16 @@ pub fn count(statement: &Statement) -> usize {
     1 + statement.samples + 1 + statement.couplings.len() + 2
 }
 
-/// A root from its bytes, big-endian; only the canonical ones are one.
+/// Read a root from its big-endian bytes, which must be canonical.
 ///
 /// # Errors
-/// [`Malformed`] where the bytes are not below the field's order.
+/// [`Malformed`] if the bytes are not below the field's order.
 pub fn root(bytes: &[u8; 32]) -> Result<Fr, Malformed> {
     Fr::from_bigint(BigInt(limbs(bytes)))
-        .ok_or_else(|| Malformed("the root is no canonical field element".into()))
+        .ok_or_else(|| Malformed("the root is not a canonical field element".into()))
 }
 
-/// Bytes, big-endian, as four limbs, lowest first.
+/// Big-endian bytes as four limbs, lowest limb first.
 pub(super) fn limbs(bytes: &[u8; 32]) -> [u64; 4] {
     let mut limbs = [0; 4];
     for (limb, chunk) in limbs.iter_mut().rev().zip(bytes.as_chunks::<8>().0) {

@@ -1,4 +1,4 @@
-//! What is proven of sampled rows, as integers that Python derived from a rules file.
+//! What is proven about sampled rows, as integers that Python derived from a rules file.
 //!
 //! Readings are `round(x * 2^16) + 2^31`, thirty-two bits; a residual is a weighted sum of readings
 //! without their bias, of codes times `2^16`, and a constant. Nothing numeric is derived here.
@@ -7,13 +7,13 @@ use serde::Deserialize;
 
 use super::Malformed;
 
-/// The version of the format.
+/// The format's version.
 pub const VERSION: u32 = 1;
 /// Bits of a reading.
 pub const READING_BITS: usize = 32;
-/// What is added to a reading so that it is not negative.
+/// Added to a reading, so that it is not negative.
 pub const BIAS: i128 = 1 << 31;
-/// The fixed point: one unit of a code.
+/// The fixed-point scale: one unit of a code.
 pub const SCALE: i128 = 1 << 16;
 /// Residuals and tolerances stay below this, which is far below the field's order.
 pub const LARGEST_RESIDUAL: i128 = 1 << 100;
@@ -29,7 +29,7 @@ const DEEPEST: usize = 20;
 pub struct Statement {
     /// [`VERSION`].
     pub version: u32,
-    /// A hash of which channels these are and how their readings became integers, in hexadecimal.
+    /// A hexadecimal hash of the channels and of how their readings became integers.
     pub encoding: String,
     /// How many rows are opened, each with the row before it.
     pub samples: usize,
@@ -39,9 +39,9 @@ pub struct Statement {
     pub readings: usize,
     /// The legal codes of each actuator.
     pub actuators: Vec<Vec<i64>>,
-    /// Actuators that fix a flow.
+    /// Couplings: an actuator determines a flow.
     pub couplings: Vec<Coupling>,
-    /// Levels that move as their flows say.
+    /// Balances: a level moves by its flows.
     pub balances: Vec<Balance>,
 }
 
@@ -57,13 +57,13 @@ pub struct Coupling {
     pub actuator: usize,
     /// The weight of its code times [`SCALE`].
     pub code_weight: i64,
-    /// What is added.
+    /// The constant that is added.
     pub constant: i64,
     /// The places of its off and its on code among the legal ones.
     pub states: [usize; 2],
     /// Whether the row before must show the same code for the rule to apply.
     pub steady: bool,
-    /// The largest residual of a row that does not violate.
+    /// The largest residual that does not violate the rule.
     pub tolerance: i64,
 }
 
@@ -75,9 +75,9 @@ pub struct Balance {
     pub before: Vec<(usize, i64)>,
     /// Readings of the row, and their weights.
     pub now: Vec<(usize, i64)>,
-    /// What is added.
+    /// The constant that is added.
     pub constant: i64,
-    /// The largest residual of a row that does not violate.
+    /// The largest residual that does not violate the rule.
     pub tolerance: i64,
 }
 

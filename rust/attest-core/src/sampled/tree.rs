@@ -1,7 +1,7 @@
 //! Rows in salted leaves under one root.
 //!
-//! A leaf is `Poseidon(salt, elements...)`; a row's channels are packed into as few elements as they
-//! fit. Leaves beyond the last row are zero, which nobody knows how to hash to.
+//! A leaf is `Poseidon(salt, elements...)`. The channels of a row are packed into as few elements as
+//! possible. Leaves after the last row are zero; no input is known whose hash is zero.
 
 use ark_bn254::Fr;
 use ark_ff::{AdditiveGroup, PrimeField};
@@ -10,10 +10,10 @@ use super::statement::{READING_BITS, Statement};
 use super::{Batch, Malformed};
 use crate::poseidon::{self, MAX_INPUTS};
 
-/// Bits that fit an element whatever they are.
+/// How many bits always fit an element.
 const ELEMENT_BITS: usize = 252;
 
-/// A channel in an element.
+/// A channel within an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channel {
     /// A reading.
@@ -22,20 +22,20 @@ pub enum Channel {
     Code(usize),
 }
 
-/// How rows are packed and leaves are gathered.
+/// How rows are packed and how leaves form a tree.
 #[derive(Debug, Clone)]
 pub struct Shape {
     /// The channels of each element and their lowest bits.
     pub elements: Vec<Vec<(Channel, usize)>>,
-    /// Children of a node, by level, those of leaves first.
+    /// Children of a node for each level, from the leaves up.
     pub arities: Vec<usize>,
 }
 
 impl Shape {
-    /// Work out the shape of a statement's tree.
+    /// Compute the shape of a statement's tree.
     ///
     /// # Errors
-    /// [`Malformed`] where a row has too many channels for one leaf.
+    /// [`Malformed`] if a row has too many channels for one leaf.
     pub fn of(statement: &Statement) -> Result<Self, Malformed> {
         let elements = packed(statement);
         if elements.len() >= MAX_INPUTS {
@@ -76,7 +76,7 @@ pub fn power(of_two: usize) -> Fr {
     Fr::from_bigint(ark_ff::BigInt(limbs)).expect("far below the field's order")
 }
 
-/// Nodes of eight children cost least; what is left over becomes one of four or sixteen, at the root.
+/// Nodes with eight children cost least. The root has four or sixteen if the depth needs it.
 fn arities(depth: usize) -> Vec<usize> {
     let mut arities = vec![8; depth / 3];
     match (depth % 3, arities.last_mut()) {
@@ -137,7 +137,7 @@ impl Tree {
         }
     }
 
-    /// A tree of zeros, for the constraints alone: only the first leaves have a path.
+    /// A tree of zeros, of which only the constraints are used. Only the first leaves have a path.
     pub(super) fn blank(shape: &Shape) -> Self {
         let levels = shape.arities.iter().map(|arity| vec![Fr::ZERO; *arity]);
         Self {
@@ -151,12 +151,12 @@ impl Tree {
         &self.levels[0]
     }
 
-    /// The node over all.
+    /// The root.
     pub fn root(&self) -> Fr {
         self.levels[self.arities.len()][0]
     }
 
-    /// The nodes beside those on the way from a leaf to the root, and these, level by level.
+    /// For each level, the siblings of the path from a leaf to the root, and the path itself.
     pub fn path(&self, leaf: usize) -> Vec<&[Fr]> {
         let mut at = leaf;
         let mut path = Vec::new();
@@ -168,7 +168,7 @@ impl Tree {
     }
 }
 
-/// The salt of a leaf: from the batch's salt, one for every row.
+/// The salt of a leaf, derived from the batch's salt; each row has its own.
 pub fn salt_of(salt: &[u8; 32], row: usize) -> Fr {
     let mut hasher = blake3::Hasher::new_keyed(salt);
     hasher.update(b"sluice sampled leaf salt v1");

@@ -6,9 +6,9 @@ use std::sync::OnceLock;
 
 use ark_bn254::Fr;
 use attest_core::full::Invalid;
-use attest_core::sampled::board::Board;
+use attest_core::sampled::constraints::Constraints;
 use attest_core::sampled::tree::{Shape, salt_of};
-use attest_core::sampled::{Batch, Circuit, Keys, Told, Trapdoor, Unproven, Verifying, keys};
+use attest_core::sampled::{Batch, Circuit, Draw, Keys, Trapdoor, Unproven, Verifying, keys};
 
 pub const SALT: [u8; 32] = [5; 32];
 pub const CONTEXT: [u8; 32] = [0xc3; 32];
@@ -56,8 +56,8 @@ impl Plant {
         }
     }
 
-    pub fn told() -> Told<'static> {
-        Told {
+    pub fn draw() -> Draw<'static> {
+        Draw {
             rows: 12,
             sampled: &SAMPLED,
             violating: 1,
@@ -76,31 +76,31 @@ impl Plant {
         attest_core::poseidon::hash(&inputs).expect("a known arity")
     }
 
-    pub fn assigned(&self, told: &Told<'_>, flags: &[bool]) -> Board {
+    pub fn assigned(&self, draw: &Draw<'_>, flags: &[bool]) -> Constraints {
         self.circuit
-            .assign(&self.batch(), &SALT, told, flags, true)
+            .assign(&self.batch(), &SALT, draw, flags, true)
             .expect("rows of this circuit")
     }
 
-    pub fn prove(&self, told: &Told<'_>) -> Result<Vec<u8>, Unproven> {
-        self.prove_with(told, &[1; 32])
+    pub fn prove(&self, draw: &Draw<'_>) -> Result<Vec<u8>, Unproven> {
+        self.prove_with(draw, &[1; 32])
     }
 
-    pub fn prove_with(&self, told: &Told<'_>, entropy: &[u8; 32]) -> Result<Vec<u8>, Unproven> {
+    pub fn prove_with(&self, draw: &Draw<'_>, entropy: &[u8; 32]) -> Result<Vec<u8>, Unproven> {
         let proving = Cursor::new(&self.keys.proving);
         self.circuit.prove(
             &self.verifying,
             proving,
             &self.batch(),
             &SALT,
-            told,
+            draw,
             entropy,
         )
     }
 
-    pub fn verify(&self, told: &Told<'_>, proof: &[u8]) -> Result<(), Invalid> {
+    pub fn verify(&self, draw: &Draw<'_>, proof: &[u8]) -> Result<(), Invalid> {
         self.circuit
-            .verify(&self.verifying, &self.root(), told, proof)
+            .verify(&self.verifying, &self.root(), draw, proof)
     }
 }
 
@@ -114,7 +114,7 @@ pub fn swat_circuit(samples: usize) -> Circuit {
 }
 
 /// The constraints of a circuit, filled with rows that show nothing.
-pub fn blank_rows(circuit: &Circuit) -> Board {
+pub fn blank_rows(circuit: &Circuit) -> Constraints {
     let statement = circuit.statement();
     let (samples, rows) = (statement.samples, statement.samples + 2);
     let sampled: Vec<usize> = (1..=samples).collect();
@@ -123,7 +123,7 @@ pub fn blank_rows(circuit: &Circuit) -> Board {
         readings: &vec![0; rows * statement.readings],
         codes: &vec![0; rows * statement.actuators.len()],
     };
-    let told = Told {
+    let draw = Draw {
         rows,
         sampled: &sampled,
         violating: 0,
@@ -131,6 +131,6 @@ pub fn blank_rows(circuit: &Circuit) -> Board {
         context: CONTEXT,
     };
     circuit
-        .assign(&batch, &SALT, &told, &vec![true; samples], false)
+        .assign(&batch, &SALT, &draw, &vec![true; samples], false)
         .expect("rows of this circuit")
 }

@@ -87,7 +87,7 @@ pub struct Register {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Actuator {
-    /// How many codes are told apart.
+    /// How many codes are distinguished.
     pub codes: u64,
     /// The indices of the codes that do not make a row violate.
     pub legal: Vec<u64>,

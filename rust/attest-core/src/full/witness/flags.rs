@@ -20,8 +20,8 @@ impl Trace<'_> {
         self.flag_blocks(row);
         let starts = batch.starts[row] != 0;
         let severe = batch.breaks_own_bound(row, &layout.channels);
-        let told = starts || severe || batch.flagged[row] != 0;
-        self.write(row, layout.channels.violating, F::from_bool(told));
+        let marked = starts || severe || batch.flagged[row] != 0;
+        self.write(row, layout.channels.violating, F::from_bool(marked));
         self.set_severe(row, severe, batch);
         if self.holds(row) {
             return Ok(());

@@ -1,16 +1,15 @@
-//! A rank-1 constraint system and the assignment to it, filled side by side.
+//! A rank-1 constraint system and its assignment, built together.
 //!
-//! A gadget that constrains values also computes them, so that the two cannot drift apart. Whoever
-//! only proves keeps the values `A z`, `B z`, `C z` of each constraint; whoever makes keys or examines
-//! an assignment keeps the matrices too.
+//! A gadget that constrains values also computes them, so the two always agree. A prover keeps only
+//! the values `A z`, `B z`, `C z` of each constraint. Key generation and tests also keep the matrices.
 
 use ark_bn254::Fr;
 use ark_ff::{AdditiveGroup, BigInteger, Field, PrimeField};
 
-/// A row of a matrix: coefficients and the variables they go with.
+/// A row of a matrix: coefficients with their variables.
 pub type Row = Vec<(Fr, usize)>;
 
-/// What a constraint is there for; costs are counted by it.
+/// What a constraint is for. Costs are counted by part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// The bits of a sampled row's number, and of the row before it.
@@ -25,15 +24,15 @@ pub enum Part {
     Leaf,
     /// Hashes from a leaf to the root.
     Tree,
-    /// That a node is the child its row's number says.
+    /// That a node is the child that its row's number selects.
     Place,
     /// Whether a coupling is steady on both rows.
     Applicability,
     /// Residuals within tolerance unless the row is flagged.
     Tolerances,
-    /// One flag a row.
+    /// One flag for each row.
     Flags,
-    /// Counters against budgets.
+    /// Counters compared with budgets.
     Budgets,
     /// The context.
     Context,
@@ -75,7 +74,7 @@ impl Part {
     }
 }
 
-/// A variable and what it is assigned.
+/// A variable and its value.
 #[derive(Debug, Clone, Copy)]
 pub struct Wire {
     /// Its place in the assignment.
@@ -84,7 +83,7 @@ pub struct Wire {
     pub value: Fr,
 }
 
-/// A weighted sum of variables and what it comes to.
+/// A weighted sum of variables, and its value.
 #[derive(Debug, Clone)]
 pub struct Sum {
     terms: Row,
@@ -103,17 +102,17 @@ impl Sum {
         Self { terms, value }
     }
 
-    /// Nothing.
+    /// The empty sum.
     pub fn zero() -> Self {
         Self::constant(Fr::ZERO)
     }
 
-    /// A sum of given terms and value; the caller vouches that they agree.
+    /// A sum of given terms and value. The caller must make sure that they agree.
     pub(super) const fn of(terms: Row, value: Fr) -> Self {
         Self { terms, value }
     }
 
-    /// This and another one, weighted.
+    /// This sum plus another one, weighted.
     #[must_use]
     pub fn plus(mut self, weight: Fr, other: &Self) -> Self {
         self.value += weight * other.value;
@@ -122,19 +121,19 @@ impl Sum {
         self
     }
 
-    /// This and a constant.
+    /// This sum plus a constant.
     #[must_use]
     pub fn shifted(self, by: Fr) -> Self {
         self.plus(Fr::ONE, &Self::constant(by))
     }
 
-    /// This less another one.
+    /// This sum minus another one.
     #[must_use]
     pub fn less(self, other: &Self) -> Self {
         self.plus(-Fr::ONE, other)
     }
 
-    /// One less this: the negation of a flag.
+    /// One minus this sum: the negation of a flag.
     #[must_use]
     pub fn negated(&self) -> Self {
         Self::constant(Fr::ONE).less(self)
@@ -147,22 +146,22 @@ impl From<Wire> for Sum {
     }
 }
 
-/// The system and its assignment. Variable 0 is one; the public ones follow, then the private ones.
+/// The system and its assignment. Variable 0 is one; the public variables follow, then the private ones.
 #[derive(Debug)]
-pub struct Board {
-    /// What every variable is assigned.
+pub struct Constraints {
+    /// The value of every variable.
     pub assignment: Vec<Fr>,
-    /// How many variables are public, the constant one among them.
+    /// How many variables are public, including the constant one.
     pub publics: usize,
     /// `A z`, `B z` and `C z`, by constraint.
     pub products: [Vec<Fr>; 3],
-    /// What each constraint is there for.
+    /// What each constraint is for.
     pub parts: Vec<Part>,
-    /// `A`, `B` and `C`, where they are kept.
+    /// `A`, `B` and `C`, if they are kept.
     pub matrices: Option<[Vec<Row>; 3]>,
 }
 
-impl Board {
+impl Constraints {
     /// An empty system with these public inputs.
     pub fn new(publics: &[Fr], keep_matrices: bool) -> Self {
         let mut assignment = vec![Fr::ONE];
@@ -204,7 +203,7 @@ impl Board {
         }
     }
 
-    /// Demand that two sums are the same.
+    /// Demand that two sums are equal.
     pub fn equal(&mut self, part: Part, left: &Sum, right: &Sum) {
         self.enforce(part, left, &Sum::constant(Fr::ONE), right);
     }
@@ -228,7 +227,7 @@ impl Board {
         self.enforce(part, sum, &sum.negated(), &Sum::zero());
     }
 
-    /// New flags that hold the lowest bits of a value, lowest first.
+    /// New flags for the lowest bits of a value, lowest bit first.
     pub fn bits(&mut self, part: Part, value: Fr, width: usize) -> Vec<Sum> {
         let value = value.into_bigint();
         (0..width)
@@ -251,7 +250,7 @@ impl Board {
             .map(|at| (at, self.parts[at]))
     }
 
-    /// How many constraints there are for a part.
+    /// How many constraints a part has.
     pub fn cost(&self, part: Part) -> usize {
         self.parts.iter().filter(|each| **each == part).count()
     }
