@@ -408,6 +408,13 @@ def test_keys_pin_the_statistic(keys: KeyFolder) -> None:
         KeyFolder.open(keys.path).demand_same_circuit()
 
 
+def test_keys_that_pin_another_circuit_commit_to_nothing(keys: KeyFolder) -> None:
+    other = replace(keys, pinned=replace(keys.pinned, circuit="0" * 64))
+    with pytest.raises(DocumentError, match="pins circuit 000000000000"):
+        commit(batch(), other)
+    assert not (keys.path / "private").exists()
+
+
 def test_commitment_and_statistic_are_saved_and_loaded(
     keys: KeyFolder, committed: Committed, tmp_path: Path
 ) -> None:

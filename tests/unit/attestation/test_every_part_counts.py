@@ -32,6 +32,7 @@ def test_a_pinned_circuit_is_named_by_each_of_its_parts(circuit: Circuit) -> Non
         replace(pinned, rows_max=pinned.rows_max + 1),
         replace(pinned, rules=OTHER),
         replace(pinned, policy=OTHER),
+        replace(pinned, statistic="moments"),
     ):
         assert not other.names(circuit)
 

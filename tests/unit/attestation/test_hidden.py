@@ -463,6 +463,21 @@ def test_a_changed_log_does_not_verify(parties: Parties) -> None:
         HelperLedger().read([b"{}"], parties.helper.public)
 
 
+def test_members_and_coordinator_are_logged_again_only_if_one_of_them_changes(
+    parties: Parties,
+) -> None:
+    helper = parties.start()
+    coordinator, members = parties.coordinator.public, parties.opened.members
+    later = SigningKey.generate().public
+    assert not helper.accept(coordinator, members, at=START)
+    assert helper.ledger.size == 1
+    assert helper.accept(coordinator, members[1:], at=START)
+    assert helper.ledger.members == members[1:]
+    assert helper.accept(later, members[1:], at=START)
+    assert helper.ledger.coordinator == later
+    assert not helper.accept(later, members[1:], at=START)
+
+
 def test_a_false_answer_names_the_helper_once_the_plant_shows_its_share(parties: Parties) -> None:
     honest = parties.members()[NAMES[0]]
     true = share_taken(honest.submission().content, SHAPE)

@@ -107,6 +107,17 @@ def test_a_plant_does_not_choose_its_own_terms_or_circuit(world: World, rules: R
         register(world, replace(plant, circuit=softer).registration())
 
 
+@pytest.mark.parametrize("part", ["system", "circuit", "rules", "policy"])
+def test_a_registration_that_differs_in_one_part_is_of_another_circuit(
+    world: World, part: str
+) -> None:
+    plant = world.plant()
+    other: dict[str, str] = {part: "full" if part == "system" else "0" * 64}
+    content: Registration = replace(plant.registration().content, **other)  # type: ignore[arg-type]
+    with refused("1", "registers another circuit than the derived one"):
+        register(world, sign(content, plant.key))
+
+
 def test_rules_that_the_policy_does_not_accept_are_refused(world: World, rules: RuleSet) -> None:
     loose = tuple(
         replace(r, tolerance=r.tolerance * 20) if r.name == "S_PU1~F_PU1" else r

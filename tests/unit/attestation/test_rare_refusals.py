@@ -137,6 +137,11 @@ def test_a_system_with_keys_of_its_own_is_not_found_by_name() -> None:
     assert isinstance(find_system("unsafe", reveal_rows=True), Unsafe)
 
 
+def test_a_folder_without_a_circuit_is_no_key_folder(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="is not a key folder .it has no circuit.json"):
+        KeyFolder.open(tmp_path)
+
+
 def test_a_batch_without_rows_is_not_judged(line: Record, rules: RuleSet) -> None:
     empty = replace(line, values=line.values[:0], times=line.times[:0], labels=line.labels[:0])
     with pytest.raises(RecordError, match="has no rows"):

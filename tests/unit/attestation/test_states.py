@@ -6,10 +6,11 @@ import stat
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sluice.admission.gate import judge
-from sluice.attestation.messages.messages import COMMITS, REGISTRATIONS
+from sluice.attestation.messages.messages import COMMITS, REGISTRATIONS, draw_challenge
 from sluice.attestation.messages.signing import sign
 from sluice.attestation.messages.tokens import TOKENS
 from sluice.attestation.protocol import coordinator, plant, verifier
@@ -102,11 +103,28 @@ def test_rounds_and_attestations_are_found_in_the_log_alone(run: PlantRun) -> No
         protocol.pledging(1)
 
 
+def test_a_round_that_is_over_or_was_never_opened_is_not_found(run: PlantRun) -> None:
+    protocol = run.world.protocol
+    protocol.open_round("0" * 64, later(60), at=NOW).close(at=NOW)
+    for number in (0, 2):
+        with pytest.raises(VerificationError, match=f"round {number} is not in progress"):
+            protocol.revealing(number)
+    protocol.revealing(1).finish("1" * 64, at=NOW)
+    with pytest.raises(VerificationError, match="round 1 is not in progress"):
+        protocol.revealing(1)
+
+
 def test_a_proof_of_another_commitment_does_not_resume(run: PlantRun) -> None:
     assert run.committed.proven(run.proven.message).attestation == run.proven.attestation
     other = run.plant.commit(run.world.batch(1))
     with pytest.raises(SettingError, match="another commitment"):
         other.proven(run.proven.message)
+
+
+def test_a_system_that_draws_no_rows_takes_no_challenge(run: PlantRun) -> None:
+    challenge = draw_challenge(run.committed.message.content)
+    with pytest.raises(SettingError, match="system 'unsafe' takes none"):
+        run.committed.challenged(challenge)
 
 
 def test_states_do_not_change(run: PlantRun) -> None:
@@ -168,7 +186,10 @@ def test_a_commitment_is_gone_on_with_by_its_maker_only(run: PlantRun, tmp_path:
 
 
 def test_only_the_committed_batch_is_proven(run: PlantRun) -> None:
-    for other in (run.world.batch(1), run.world.line.rows(8_640, 8_640 + 599)):
+    batch = run.world.batch()
+    moved = replace(batch, times=batch.times + np.timedelta64(1, "h"))
+    shorter = run.world.line.rows(8_640, 8_640 + 599)
+    for other in (run.world.batch(1), shorter, run.world.forged(), moved):
         with pytest.raises(SettingError, match="is not the one that was committed to"):
             run.committed.prove(other)
 

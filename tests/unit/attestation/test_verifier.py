@@ -250,6 +250,14 @@ def test_5_6_proof_and_commitment_name_different_circuits(
         assert "names another circuit or system" in refused("5.6", verifier, *documents)
 
 
+def test_5_6_1_a_circuit_that_binds_no_statistic_takes_none(run: PlantRun) -> None:
+    named = resigned(run, statistic="0" * 64)
+    for documents, statistic in ((named, None), ((run.proof, run.commit), b"sums")):
+        with pytest.raises(VerificationError, match="binds no statistic, but one") as caught:
+            run.world.verifier().verify(*documents, statistic=statistic)
+        assert caught.value.step == "5.6.1"
+
+
 def test_5_7_another_shape(run: PlantRun) -> None:
     verifier = run.world.verifier()
     for wrong in (b"", b"x", run.proven.message.content.proof[:-1]):

@@ -205,11 +205,12 @@ def test_keys_that_were_touched_are_refused(sluice: Run, folder: Path) -> None:
     seen = prove(sluice, folder)
     assert (seen.code, seen.out) == (2, "")
     assert "pins circuit 000000000000" in seen.err
-    told = json.dumps({**whole, "rules": "0" * 64}, sort_keys=True, separators=(",", ":"))
-    pinned.write_text(told)
-    seen = verify(sluice, folder)
-    assert seen.code == 2
-    assert "other rules or another policy" in seen.err
+    for part in ("rules", "policy"):
+        told = json.dumps({**whole, part: "0" * 64}, sort_keys=True, separators=(",", ":"))
+        pinned.write_text(told)
+        seen = verify(sluice, folder)
+        assert seen.code == 2
+        assert "other rules or another policy" in seen.err
     pinned.write_text("{}")
     assert "not well formed" in verify(sluice, folder).err
 
@@ -350,6 +351,11 @@ def test_check_does_not_prove_other_rules_than_the_keys_are_for(sluice: Run, fol
     policy = folder / "policy.toml"
     policy.write_text('kind = "hardened"\nrows_min = 100\n')
     seen = check(sluice, folder, "clean", "--prove", folder, "--policy", policy)
+    assert (seen.code, seen.out) == (2, "")
+    assert "for other rules or another policy" in seen.err
+    other = replace(load_rules(folder / "rules.json"), plant="other")
+    save_rules(other, folder / "rules.json")
+    seen = check(sluice, folder, "clean", "--prove", folder)
     assert (seen.code, seen.out) == (2, "")
     assert "for other rules or another policy" in seen.err
 

@@ -93,7 +93,6 @@ def prove_into(folder: str | Path, verdict: Verdict) -> Proven:
     path = folder / "keys"
     if path.exists():
         keys = KeyFolder.open(path)
-        keys.demand_same_circuit()
         if (keys.pinned.rules, keys.pinned.policy) != (rules_hash(rules), policy_hash(policy)):
             raise SettingError(
                 f"{path} is for other rules or another policy; choose another folder"
