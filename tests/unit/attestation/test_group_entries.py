@@ -42,10 +42,11 @@ def epoch(tmp_path: Path) -> EpochOrder:
     return Parties(tmp_path / "helper").order().content
 
 
-def groups_with(*, ended: object = False, silent: str = "", **state: object) -> Groups:
+def groups_with(*, ended: object = False, silent: object = "", **state: object) -> Groups:
     """Return groups while round 1 has revealed updates of all plants but one, or has ended."""
     opened = RoundOpened(round=1, model="0" * 64, deadline=NOW)
-    current = RoundState(opened=opened, revealed={*NAMES} - {silent}, abandoned=bool(ended))
+    revealed = {name for name in NAMES if name != silent}
+    current = RoundState(opened=opened, revealed=revealed, abandoned=bool(ended))
     return Groups(GroupsState(**state), Rounds(RoundsState(current=current)))  # type: ignore[arg-type]
 
 
