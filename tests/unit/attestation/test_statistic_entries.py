@@ -177,6 +177,15 @@ def test_a_pledge_of_another_statistic_than_the_attested_one_is_refused(parties:
     check(in_round(parties, replace(BOUND, bound=False)), UpdatePledged(token=other))
 
 
+def test_a_pledge_of_a_plant_that_was_not_drawn_is_refused(parties: Parties) -> None:
+    ledger = in_round(parties, grouped(parties))
+    pledged = UpdatePledged(token=token_of(parties, update="1" * 64))
+    with pytest.raises(VerificationError, match=f"'{NORTH}' is in no group of the epoch"):
+        check(ledger, pledged)
+    ledger.state.groups.epoch = parties.order().content
+    check(ledger, pledged)
+
+
 def test_a_tail_is_lent_only_where_the_first_entry_says_so(parties: Parties) -> None:
     lent = UpdatePledged(token=token_of(parties, tail="00" * LENT_BYTES))
     with pytest.raises(VerificationError, match=f"the token of '{NORTH}' lends a tail"):
