@@ -187,6 +187,12 @@ def test_an_excuse_has_its_own_name_and_is_made_once(world: World, run: PlantRun
         world.log.append(replace(body, client="south"), at=NOW)
 
 
+def test_a_batch_with_a_proof_is_not_excused(world: World, run: PlantRun) -> None:
+    run.received.attest(run.proof, at=NOW)
+    with refused("5.3", "of another client, or has a proof"):
+        excuse(world, run, grant(world, waiver_for(run)))
+
+
 # -- waivers --------------------------------------------------------------------------------------
 
 

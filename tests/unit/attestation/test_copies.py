@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sluice.attestation.log.chain import (
     Log,
     LogCopy,
+    chained_lines,
     compare_logs,
     copy_log,
     lines_of,
@@ -308,6 +309,13 @@ def test_a_torn_line_is_not_part_of_a_page(world: World) -> None:
     assert entries(world.path) == (lines[0],)
 
 
+def test_a_line_that_names_no_line_before_it_is_chained_to_nothing(tmp_path: Path) -> None:
+    line = b'{"body":{},"index":0}'
+    (tmp_path / "log.jsonl").write_bytes(line + b"\n")
+    with refused("entry 0 of .* is not the one that later entries were chained to"):
+        chained_lines(tmp_path / "log.jsonl", stop=1, last=entry_digest(line), most=1)
+
+
 # -- copies of the whole file ---------------------------------------------------------------------
 
 
@@ -337,8 +345,9 @@ def test_two_logs_that_part_at_their_first_entry_are_a_fork(world: World, tmp_pa
 
 def test_a_copied_log_is_verified_and_does_not_replace_itself(world: World, tmp_path: Path) -> None:
     target = tmp_path / "out.jsonl"
-    assert copy_log(world.path, target) == 1
-    assert target.read_bytes() == world.path.read_bytes()
+    for _ in range(2):  # the second replaces the first
+        assert copy_log(world.path, target) == 1
+        assert target.read_bytes() == world.path.read_bytes()
     with pytest.raises(SettingError, match="is the log itself"):
         copy_log(world.path, world.path)
     world.path.write_bytes(world.path.read_bytes()[:-3])

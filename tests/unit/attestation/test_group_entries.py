@@ -42,10 +42,11 @@ def epoch(tmp_path: Path) -> EpochOrder:
     return Parties(tmp_path / "helper").order().content
 
 
-def groups_with(*, ended: object = False, **state: object) -> Groups:
-    """Return groups while round 1 has revealed updates of all plants, or has ended."""
+def groups_with(*, ended: object = False, silent: object = "", **state: object) -> Groups:
+    """Return groups while round 1 has revealed updates of all plants but one, or has ended."""
     opened = RoundOpened(round=1, model="0" * 64, deadline=NOW)
-    current = RoundState(opened=opened, revealed=set(NAMES), abandoned=bool(ended))
+    revealed = {name for name in NAMES if name != silent}
+    current = RoundState(opened=opened, revealed=revealed, abandoned=bool(ended))
     return Groups(GroupsState(**state), Rounds(RoundsState(current=current)))  # type: ignore[arg-type]
 
 
@@ -106,6 +107,13 @@ def test_a_group_is_summed_once_and_only_if_it_shares(epoch: EpochOrder) -> None
     for over in (0, 2):
         with pytest.raises(VerificationError, match=f"group {over} is over, or has a sum"):
             groups.check_summed(summed(groups, over), COMMITS)
+
+
+def test_a_sum_with_a_member_whose_share_was_not_accepted_is_refused(epoch: EpochOrder) -> None:
+    silent = groups_with(epoch=epoch).drawn[0][1]
+    groups = groups_with(epoch=epoch, round=1, sharing=[0], silent=silent)
+    with pytest.raises(VerificationError, match=f"; no share of {silent} was accepted"):
+        groups.check_summed(summed(groups, 0), COMMITS)
 
 
 def test_a_sum_needs_the_entry_in_which_the_helper_released_it(epoch: EpochOrder) -> None:

@@ -213,6 +213,19 @@ def test_two_writers_do_not_fork_a_log(world: World) -> None:
         world.log.append(PledgesClosed(round=1), at=NOW)
 
 
+def test_a_log_that_was_emptied_is_not_written_to(world: World) -> None:
+    world.path.write_bytes(b"")
+    with refused("7", "truncated, rewritten or restored from an older copy"):
+        world.protocol.open_round("0" * 64, later(60), at=NOW)
+    assert world.path.read_bytes() == b""
+
+
+def test_a_log_is_read_before_its_first_append(world: World) -> None:
+    unread = Log(world.path, world.coordinator)
+    unread.append(RoundOpened(round=1, model="0" * 64, deadline=DEADLINE), at=NOW)
+    assert read_log(world.path).size == unread.ledger.size == 2
+
+
 def test_a_log_is_its_coordinators(world: World, tmp_path: Path) -> None:
     stranger = SigningKey.generate()
     with pytest.raises(SettingError, match="belongs to another coordinator"):
@@ -386,7 +399,9 @@ def test_a_reader_notices_a_log_that_was_cut_or_rewritten(run: PlantRun, tmp_pat
     assert reader.catch_up().size == 4
     other.append(replace(body, model="1" * 64), at=NOW)
     newer = path.read_bytes()
-    for wrong in (older, (tmp_path / "other.jsonl").read_bytes(), b"", newer[:-400]):
+    ends = newer.rindex(b"\n", 0, -1)
+    joined = newer[:ends] + b" " + newer[ends + 1 :]
+    for wrong in (older, (tmp_path / "other.jsonl").read_bytes(), b"", newer[:-400], joined):
         path.write_bytes(wrong)
         with refused("7", "does not have entry 3 any more"):
             reader.catch_up()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sluice.attestation.log.chain import mend, read_log
-from sluice.attestation.log.entries import LogTerms, PledgesClosed
+from sluice.attestation.log.entries import LogTerms, PledgesClosed, UpdatePledged
 from sluice.attestation.messages.context import Interval
 from sluice.attestation.messages.documents import instant
 from sluice.attestation.messages.messages import COMMITS
@@ -136,6 +136,16 @@ def test_an_attestation_older_than_its_term_is_step_5_4(run: PlantRun) -> None:
         run.world.protocol.attested("north", run.proven.attestation, at=late + TICK)
     with refused("5.4", "expired on 2026-05-31T12:00:00"):
         pledge(run, at=late + TICK)
+
+
+def test_an_unknown_attestation_has_not_expired(run: PlantRun) -> None:
+    run.received.attest(run.proof, at=NOW)
+    late = NOW + timedelta(days=HISTORY.attestation_days) + TICK
+    run.world.protocol.open_round(MODEL, late, at=late)
+    known = run.proven.pledge(1, MODEL, b"an update").message.content
+    unknown = sign(replace(known, attestation="0" * 64), run.plant.key)
+    with refused("6", "has no attestation 000000000000"):
+        run.world.log.append(UpdatePledged(token=unknown), at=late)
 
 
 def test_an_attestation_holds_until_its_term_ends(run: PlantRun) -> None:

@@ -595,6 +595,15 @@ def without_the_helper(body: GroupSummed, made: Consortium) -> GroupSummed:
     return replace(body, released=sign(body.released.content, made.site.signing_key()))
 
 
+def without_the_coordinator(body: GroupSummed, made: Consortium) -> GroupSummed:
+    entry = body.released.content
+    assert isinstance(entry.body, GroupReleased)
+    order = sign(entry.body.order.content, SigningKey.generate())
+    again = replace(entry, body=replace(entry.body, order=order))
+    helper = HelperFolder(path=made.folder / "helper")
+    return replace(body, released=sign(again, helper.key))
+
+
 @pytest.mark.parametrize(
     ("kind", "alter", "why"),
     [
@@ -609,6 +618,7 @@ def without_the_helper(body: GroupSummed, made: Consortium) -> GroupSummed:
         (EpochDrawn, lambda *_: RoundOpened(round=1, model="0" * 64, deadline=END), "draw one"),
         (EpochDrawn, lambda *_: GroupGivenUp(epoch=1, group=0, step="6.9.2"), "is not open"),
         (GroupSummed, without_the_helper, "signature"),
+        (GroupSummed, without_the_coordinator, "signature"),
         (GroupSummed, of_another_batch, "another batch of"),
         (GroupSummed, of_a_part, "a sum is of the whole group"),
         (GroupSummed, lambda body, made: resigned(body, made, epoch=7), "not of this round"),

@@ -747,8 +747,8 @@ class Ledger:
             self._refuse_other_statistic(token)
             return
         for commitment in self.state.batches.get(token.client, ()):
-            until = self.attested_until(commitment)
-            if self.attestation(commitment) == token.attestation and until and at > until:
+            until = self._holds_until(commitment)
+            if self.attestation(commitment) == token.attestation and at > until:
                 raise VerificationError(
                     "5.4",
                     f"attestation {token.attestation[:12]}... of {token.client!r} expired on "
@@ -782,8 +782,10 @@ class Ledger:
     def _check_group(self, body: GroupBody, *, at: str) -> None:
         """Step 6: an epoch is drawn from this log; a group is summed as a whole, or given up."""
         terms = self.grouped
-        if terms is None or terms.helper is None:
+        if terms is None:
             raise VerificationError("6", "plants of this federation do not share in groups")
+        helper = terms.helper
+        assert helper is not None  # of every federation with groups
         match body:
             case EpochDrawn(order=signed):
                 signed.verify(self.coordinator, step="6")
@@ -794,7 +796,7 @@ class Ledger:
                 for client in order.members:
                     self._demand_unshared(client, at=at)
             case GroupSummed(released=released):
-                released.verify(terms.helper.key, step="6")
+                released.verify(helper.key, step="6")
                 body_of = released.content.body
                 if isinstance(body_of, GroupReleased):
                     body_of.order.verify(self.coordinator, step="6")
