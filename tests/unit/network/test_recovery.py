@@ -129,7 +129,8 @@ def test_a_plant_does_not_consent_to_what_its_log_contradicts(restored: Consorti
     ):
         with pytest.raises(RefusedError, match=why):
             north.consent(wrong)
-    unseen = replace(recovery, size=recovery.size + 1, model_of=9)  # a later copy may have it
+    # A longer copy of the log may have what this plant has not seen.
+    unseen = replace(recovery, size=recovery.size + 1, last="1" * 64, model_of=9)
     for right in (recovery, unseen):
         assert north.consent(right).content.recovery == content_digest(right)
 
