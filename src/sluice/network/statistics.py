@@ -199,7 +199,7 @@ class MemberStatistics:
                 f"the statistics of the members have {len(raw):,} bytes; expected at least "
                 f"{HEADER.size:,} and at most {LARGEST_MODEL:,}"
             )
-        magic, named, count = HEADER.unpack_from(raw)
+        magic, named, _ = HEADER.unpack_from(raw)
         expected = (
             (MAGIC, bytes.fromhex(settings.digest)) if settings else (BOUND_MAGIC, NO_SETTINGS)
         )
@@ -213,7 +213,7 @@ class MemberStatistics:
                 raise DocumentError(f"the statistic of a member cannot be read: {error}") from None
             members.append(member)
         read = cls(settings=settings, members=tuple(members))
-        if len(members) != count or list(read.names) != sorted(set(read.names)):
+        if list(read.names) != sorted(set(read.names)):
             raise DocumentError("the statistics of the members are not in their one order")
         if read.canonical() != raw:
             raise DocumentError("the statistics of the members are not in their one encoding")

@@ -44,3 +44,10 @@ def test_a_helper_is_not_created_for_a_forged_log(world: World, tmp_path: Path) 
     world.path.write_bytes(content.replace(b'"client":"north"', b'"client":"sybil"'))
     with pytest.raises(VerificationError):
         create(world, tmp_path / "helper")
+
+
+def test_a_helper_does_not_serve_another_federation(world: World, tmp_path: Path) -> None:
+    world.enrol(world.plant("north"))
+    other = HelperFolder.create(tmp_path / "fire", "fire", host="127.0.0.1", port=8_553, at=NOW)
+    with pytest.raises(SettingError, match="'water', and this helper is of 'fire'"):
+        other.accept_log(world.path, at=NOW)

@@ -8,16 +8,20 @@ from sluice.admission.gate import Gate
 from sluice.admission.policy import HardenedPolicy
 from sluice.attestation.messages.statistic_limits import StatisticLimits
 from sluice.attestation.systems.full import Full, statistic_settings
+from sluice.detector.calibration import Framing
 from sluice.detector.moments.statistic import MomentStatistic, moment_statistic
 from sluice.detector.vote import VotedModel
 from sluice.errors import RefusedError, SettingError
-from sluice.federation.federate import FederationSettings, federate
+from sluice.federation.admission_check import Decision
+from sluice.federation.federate import FederationSettings, Recipe, federate
 from sluice.federation.messages import Attestation
 from sluice.federation.proofs import Attestor, Keyless, ProofGate
+from sluice.federation.vote import VoteSettings
 from sluice.invariants.mining.profiles import mine
 from sluice.invariants.ruleset import Profile
 from sluice.lab.attacks.fabrications import ChannelRoll
 from sluice.lab.plants.catalogue import simulate
+from sluice.telemetry.windows import Scaler, feature_names
 
 PLANT = simulate("line", seed=0, days=6)
 CLIENTS = {
@@ -146,6 +150,23 @@ def test_limits_hold_exactly_at_their_value(gate: Gate, sent: dict[str, Attestat
     assert admission.decide("north", sent["north"]).admitted
 
 
+def test_only_admitted_clients_with_a_statistic_vote(
+    sides: tuple[Attestor, ProofGate], sent: dict[str, Attestation]
+) -> None:
+    summed = statistic_settings(sides[0].circuit)
+    assert summed is not None
+    scaler = Scaler.fit([VALIDATION], feature_names(VALIDATION))
+    frame = Framing(scaler=scaler, stride_s=VALIDATION.stride_s)
+    vote = VoteSettings.on(VALIDATION, rule="vote", malicious=0, false_alarms_per_week=1)
+    recipe = Recipe(framing=frame, validation=frame.windows(VALIDATION), root=VALIDATION, vote=vote)
+    decisions = {
+        "north": Decision(admitted=False, statistic=sent["north"].statistic),
+        "south": Decision(admitted=True, rows=400),
+    }
+    with pytest.raises(RefusedError, match="nothing to vote on"):
+        recipe.from_bound(summed, decisions=decisions)
+
+
 def test_without_members_there_is_no_vote(settings: FederationSettings) -> None:
     with pytest.raises(RefusedError, match="nothing to vote on"):
         federate(replace(settings, bound=StatisticLimits()))
@@ -158,6 +179,7 @@ def test_without_members_there_is_no_vote(settings: FederationSettings) -> None:
         ({"detector": "subspace"}, "'subspace' cannot be bound"),
         ({"rule": "fedavg"}, "rule 'fedavg' is no vote"),
         ({"gate": None}, "give a gate and no proofs"),
+        ({"proofs": Keyless(system=Full())}, "give a gate and no proofs"),
     ],
 )
 def test_only_statistics_of_moments_are_bound(

@@ -1,6 +1,7 @@
 """The gate by drawn rows: commitments are logged, then rows are drawn, then proofs are verified."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -92,3 +93,17 @@ def test_keys_are_made_once_and_kept_to_their_rules(proofs: DrawnRows, rules: Ru
     assert (proofs.folder / "keys" / "verifying.key").read_bytes() == key
     with pytest.raises(SettingError, match="other draws"):
         proofs.sides("lakes", rules, PaperPolicy(), rows_max=ROWS + 1)
+
+
+@pytest.mark.parametrize("changed", ["rules", "policy", "samples", "violations"])
+def test_keys_of_another_agreement_are_not_used(
+    proofs: DrawnRows, rules: RuleSet, changed: str
+) -> None:
+    sides(proofs, rules)
+    other = replace(rules, plant="another") if changed == "rules" else rules
+    policy = PaperPolicy(alpha=0.04) if changed == "policy" else PaperPolicy()
+    if changed in ("samples", "violations"):
+        drawn = {"samples": 3, "violations": 1} | {changed: 2}
+        proofs = replace(proofs, sampling=Sampling(**drawn))
+    with pytest.raises(SettingError, match="is for other rules, another policy, or other draws"):
+        proofs.sides("lakes", other, policy, rows_max=ROWS)

@@ -11,7 +11,7 @@ from sluice.attestation.log.ledger import Ledger
 from sluice.attestation.messages.signing import SigningKey, sign
 from sluice.attestation.messages.tokens import TOKENS
 from sluice.attestation.protocol.key_folder import KeyFolder
-from sluice.errors import VerificationError
+from sluice.errors import DocumentError, SettingError, VerificationError
 from sluice.network.plant.agent import Agent
 from sluice.network.plant.folder import PlantFolder
 from sluice.network.wire.questions import (
@@ -129,6 +129,31 @@ def test_a_page_that_begins_after_what_the_plant_has_seen_is_named(one: Pair) ->
     agent._extend(driven.page(0))
     with pytest.raises(VerificationError, match="the coordinator has gone back"):
         agent._extend(replace(driven.page(0), lines=driven.page(0).lines[:-1]))
+
+
+def test_an_attestation_of_a_batch_that_is_lost_is_named(one: Pair) -> None:
+    with pytest.raises(SettingError, match="111111111111, which this plant has not made"):
+        one[1]._archive.named("1" * 64)
+
+
+def test_a_plant_may_name_the_rows_again_that_it_has_attested(one: Pair) -> None:
+    driven, agent = one
+    driven.attest(agent)
+    folder = PlantFolder(driven.consortium.folder / agent.name)
+    own = folder.share
+    for free in (own, replace(own, start=own.stop, stop=own.stop + ROWS)):
+        folder.renew(free)
+    with pytest.raises(SettingError, match="overlaps .* which this plant has committed to"):
+        folder.renew(replace(own, start=own.start + 1))
+
+
+def test_a_plant_whose_keys_pin_another_circuit_does_not_start(one: Pair) -> None:
+    driven, agent = one
+    folder = PlantFolder(driven.consortium.folder / agent.name)
+    path, own = folder.folder / "keys" / "circuit.json", folder.keys.circuit.identity
+    path.write_text(path.read_text().replace(own, "0" * 64))
+    with pytest.raises(DocumentError, match=r"pins circuit 000000000000\.\.\."):
+        _ = folder.keys
 
 
 def test_training_that_gives_no_update_is_answered_without_a_token(

@@ -83,6 +83,26 @@ def test_a_certificate_that_cannot_be_read_is_refused(authority: Authority) -> N
         Issued(certificate="x", key="x").demand_usable("north", authority="x")
 
 
+def test_an_authority_whose_key_is_not_on_a_curve_issues_nothing(authority: Authority) -> None:
+    """Bundle and key file belong together, and both are of RSA."""
+    key = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
+    root = x509.load_pem_x509_certificate(authority.bundle.read_bytes())
+    number = (
+        x509.CertificateBuilder()
+        .subject_name(root.subject)
+        .issuer_name(root.subject)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(root.not_valid_before_utc)
+        .not_valid_after(root.not_valid_after_utc)
+        .sign(key, hashes.SHA256())
+    )
+    authority.bundle.write_bytes(number.public_bytes(Encoding.PEM))
+    authority.key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    with pytest.raises(SettingError, match="is not the key of the newest authority"):
+        authority.demand_key()
+
+
 def test_no_certificate_is_issued_without_the_newest_authoritys_key(
     authority: Authority, tmp_path: Path
 ) -> None:

@@ -244,6 +244,13 @@ def test_a_plant_and_a_coordinator_without_a_common_version_do_not_join(
     empty.site.enrol(both, approvals=[empty.approval(request)], at=empty.clock())
 
 
+def test_a_plant_takes_a_new_or_an_empty_folder_and_no_other(empty: Consortium) -> None:
+    (empty.folder / "north").mkdir()
+    empty.request("north", 0)
+    with pytest.raises(SettingError, match="north is not empty; name a new folder"):
+        empty.request("north", 0)
+
+
 def test_a_plant_does_not_answer_an_invitation_of_another_version(empty: Consortium) -> None:
     invitation: Invitation = replace(empty.site.invite("north", at=START), protocols=(3,))
     text = empty.rules.read_text(encoding="utf-8")

@@ -45,6 +45,18 @@ def test_a_member_that_the_helper_knows_under_another_key_is_named() -> None:
         demanded(keys=KEYS | {"south": "ef" * 32})
 
 
+def test_nothing_is_shared_in_a_group_of_which_a_member_has_not_pledged() -> None:
+    member: Any = SimpleNamespace(
+        _plant=SimpleNamespace(client="north"),
+        _terms=SimpleNamespace(statistic=SimpleNamespace(malicious=1)),
+        demand_epoch=lambda *_: EPOCH,
+    )
+    ledger: Any = SimpleNamespace(groups=SimpleNamespace(sharing=(1,), number_of=lambda _: 0))
+    archived: Any = None
+    with pytest.raises(VerificationError, match="nothing is shared"):
+        GroupMember.hand_in(member, archived, ledger, 1)
+
+
 def test_a_batch_whose_shares_are_gone_is_not_summed() -> None:
     archived: Any = SimpleNamespace(
         shares=SimpleNamespace(coordinator=SimpleNamespace(canonical=lambda: b"share"))

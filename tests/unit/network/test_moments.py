@@ -856,6 +856,15 @@ def test_the_statistics_of_members_are_as_long_as_a_message_can_be(
     for wrong in (raw[:-1], raw + b"\0"):
         with pytest.raises(DocumentError, match=f"have {len(wrong)} bytes; expected at least"):
             MemberStatistics.from_canonical(wrong, settings)
+    with pytest.raises(DocumentError, match="are not in their one encoding"):
+        MemberStatistics.from_canonical(raw[:-8] + (1).to_bytes(8, "little"), settings)
+
+
+def test_a_statistic_is_pledged_in_a_round_only(founder: Founder) -> None:
+    made = founder("vote", detector="moments", members_min=3)
+    agent, driven = made.join("north", 0), Driven.of(made)
+    ask = AskToken(round=1, attestation=driven.attest(agent), parameters=b"")
+    assert isinstance(driven.ask(agent, ask), Declined)
 
 
 def test_a_batch_with_gaps_is_not_summed(summed: Consortium) -> None:

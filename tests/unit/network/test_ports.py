@@ -16,6 +16,15 @@ def demand(port: int, *, host: str = "127.0.0.1", patience_s: float = 0.0) -> No
     demand_free_port(host, port, whose="the proxy", remedy="stop it", patience_s=patience_s)
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sleep(_: float) -> None:
+        raise AssertionError("it waits")
+
+    monkeypatch.setattr(time, "sleep", sleep)
+
+
+@pytest.mark.usefixtures("impatient")
 def test_a_port_that_another_process_uses_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
@@ -27,6 +36,7 @@ def test_a_port_that_another_process_uses_is_named() -> None:
     demand(port)
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_port_that_is_bound_on_every_address_is_used() -> None:
     with socket.create_server(("0.0.0.0", 0)) as other, pytest.raises(SettingError):
         demand(other.getsockname()[1])

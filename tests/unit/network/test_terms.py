@@ -6,11 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from sluice.attestation.log.entries import LogTerms
-from sluice.attestation.messages import StatisticLimits
+from sluice.attestation.log.entries import LogTerms, StatisticChannel, StatisticTerms
+from sluice.attestation.messages import HelperCard, StatisticLimits
 from sluice.errors import DocumentError, SettingError
 from sluice.network.coordinator.founding import FederationPlan
-from sluice.network.terms import JoinRequest, demand_phase_terms, read_document
+from sluice.network.terms import (
+    FederationTerms,
+    JoinRequest,
+    demand_phase_terms,
+    read_document,
+)
 from sluice.network.training_rows import TrainingRows
 
 LARGEST = 16 * 1024 * 1024
@@ -114,3 +119,47 @@ def test_a_statistic_may_cover_exactly_the_largest_batch() -> None:
     assert replace(summed, limits=StatisticLimits(rows_min=500))
     with pytest.raises(SettingError, match="raise --largest"):
         replace(summed, limits=StatisticLimits(rows_min=501))
+
+
+TERMS = FederationTerms(
+    federation="water",
+    coordinator="ab" * 32,
+    host="127.0.0.1",
+    port=1,
+    system="full",
+    rows_max=4_096,
+    policy="",
+    channels=("level",),
+    mean=(0.0,),
+    spread=(1.0,),
+    stride_s=60.0,
+    window_rows=10,
+    epochs=1,
+    batch=256,
+    learning_rate=0.001,
+    seed=0,
+    rule="vote",
+    rounds=1,
+    batch_deadline_s=600.0,
+    round_deadline_s=600.0,
+    suspend_after=5,
+    members_min=9,
+)
+
+
+def test_plants_lend_or_share_in_groups_if_the_statistic_says_so() -> None:
+    level = StatisticChannel(
+        channel="level", mean=0.0, spread=1.0, resolution=0.1, low=0.0, step=0.1
+    )
+    plain = StatisticTerms(lags=10, stride_s=60.0, channels=(level,), rule="vote", malicious=1)
+    card = HelperCard(federation="water", host="h", port=1, key="cd" * 32, authority="")
+    hidden = replace(plain, bound=True, helper=card)
+    for statistic, lends, grouped in (
+        (None, False, False),
+        (plain, False, False),
+        (replace(plain, lends=True), True, False),
+        (hidden, False, True),
+        (replace(hidden, lends=True), False, True),
+    ):
+        terms = replace(TERMS, statistic=statistic)
+        assert (terms.lends, terms.grouped) == (lends, grouped)

@@ -256,7 +256,7 @@ class Agent:
 
     def _demand_terms(self) -> None:
         """Raise if the log was opened with another statistic than the plant was invited to."""
-        if self._log.ledger.size and self._log.ledger.opened.statistic != self._terms.statistic:
+        if self._log.ledger.opened.statistic != self._terms.statistic:
             raise VerificationError(
                 "7",
                 "the first entry of the log names other channels, lags or scales than this "

@@ -246,7 +246,6 @@ class PlantFolder:
     def consent(self, recovery: Recovery) -> Signed[Consent]:
         """Sign a consent to a recovery that agrees with this plant's copy of the log."""
         ledger, invitation = self.ledger(), self.invitation
-        size = min(recovery.size, ledger.size)
         if recovery.federation != invitation.terms.federation or recovery.size < ledger.size:
             raise RefusedError(
                 f"the recovery of {recovery.federation!r} covers {recovery.size} log entries; this "
@@ -255,7 +254,7 @@ class PlantFolder:
             )
         rounds = ledger.rounds
         known = rounds.last if rounds.between else rounds.last - 1
-        if size == recovery.size and ledger.head(COORDINATOR).last != recovery.last:
+        if recovery.size == ledger.size and ledger.head(COORDINATOR).last != recovery.last:
             raise RefusedError("the recovery follows another log than the one this plant has seen")
         if recovery.model_of <= known and rounds.model_after(recovery.model_of) != recovery.model:
             raise RefusedError(
