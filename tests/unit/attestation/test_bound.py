@@ -45,7 +45,12 @@ from sluice.attestation.systems.registry import find_system
 from sluice.attestation.systems.sampled import Sampled, Sampling
 from sluice.attestation.systems.system import Circuit, ProofClaim
 from sluice.detector.moments.settings import MomentSettings
-from sluice.detector.moments.statistic import moment_statistic, sum_windows, trapezoid
+from sluice.detector.moments.statistic import (
+    MomentStatistic,
+    moment_statistic,
+    sum_windows,
+    trapezoid,
+)
 from sluice.errors import DocumentError, RefusedError, SettingError, VerificationError
 from sluice.invariants.encoding import Register
 from sluice.seeding import stream
@@ -270,6 +275,26 @@ def test_the_fewest_rows_with_a_statistic_are_one_window() -> None:
             demand_sums(derive_bound(), found, rows=rows)
 
 
+def test_a_statistic_of_other_windows_is_not_that_of_the_rows() -> None:
+    statement = derive_bound()
+    assert statement.statistic is not None
+    held = MomentStatistic.from_canonical(statistic(), statement.statistic)
+    demand_sums(statement, statistic(), rows=80)
+    nothing = replace(held, count=0, weight=0, sums=held.sums * 0, lagged=held.lagged * 0)
+    for lie, rows in (
+        (replace(held, count=held.count - 1), 80),
+        (replace(held, weight=held.weight + 1), 80),
+        (nothing, 9),
+    ):
+        with pytest.raises(SettingError, match=f"the statistic is not that of {rows} rows"):
+            demand_sums(statement, lie.canonical(), rows=rows)
+
+
+def test_an_unknown_code_of_a_channel_that_is_not_summed_is_no_obstacle() -> None:
+    unknown = with_cell(batch(), 20, "U", 7.0)
+    assert batch_statistic(unknown, bound_circuit()) == statistic()
+
+
 def test_the_second_verifier_takes_the_largest_sums_and_no_larger_ones() -> None:
     settings, content = hand_made(1, 2)
     stated = read_statement(content).statistic
@@ -282,6 +307,18 @@ def test_the_second_verifier_takes_the_largest_sums_and_no_larger_ones() -> None
     for at in range(3):  # a sum, a square and a product with the row before
         with pytest.raises(VerificationError, match="an integer that no rows give"):
             read_sums(stated, with_word(largest, at, 1), 20)
+
+
+def test_one_sum_that_no_rows_give_is_enough_to_refuse() -> None:
+    settings, content = hand_made(2, 2)
+    stated = read_statement(content).statistic
+    assert stated is not None
+    weights = np.array([0, *trapezoid(19)])
+    readings = np.array([[0, 65_535]] * 20)
+    largest = sum_windows(readings, weights, settings).canonical()
+    read_sums(stated, largest, 20)
+    with pytest.raises(VerificationError, match="an integer that no rows give"):
+        read_sums(stated, with_word(largest, 1, 1), 20)
 
 
 def test_the_core_commits_to_one_segment_only() -> None:
