@@ -27,6 +27,8 @@ from sluice.attestation.systems.full.reference import verify as verifying
 from sluice.attestation.systems.full.reference.circuit import ReferenceCircuit
 from sluice.attestation.systems.full.reference.encoding import (
     BatchOpening,
+    FoldOpening,
+    Fri,
     ProofParts,
     TreeOpening,
     read_proof,
@@ -41,6 +43,7 @@ from sluice.attestation.systems.full.reference.gadgets.relations import Relation
 from sluice.attestation.systems.full.reference.gadgets.spectra import Spectra
 from sluice.attestation.systems.full.reference.gadgets.switches import SwitchBands
 from sluice.attestation.systems.full.reference.gadgets.windows import WindowChecks
+from sluice.attestation.systems.full.reference.parameters import LOG_FINAL
 from sluice.attestation.systems.full.reference.public import Public, public_of
 from sluice.attestation.systems.full.reference.rows import Frame
 from sluice.attestation.systems.full.reference.statement import read_budgets
@@ -402,6 +405,20 @@ def test_a_proof_of_another_shape_is_refused(at: int, monkeypatch: pytest.Monkey
     changed = every[at][1]
     what = "proof does" if changed.fri == parts_of(proven().claim).fri else "openings do"
     refused(changed, f"the {what} not have the shape of this circuit")
+
+
+def test_no_folding_claims_work() -> None:
+    """Nobody demands it, so a proof could hide anything there; larger proofs have two foldings."""
+    fold = FoldOpening(siblings=(), tree=TreeOpening(salts=(), siblings=()))
+    last = (Ext(0),) * (1 << LOG_FINAL)
+    without_work = Fri(
+        batch_work=0, roots=(bytes(32),) * 2, fold_work=(0, 0), inputs=(), folds=(fold,) * 2,
+        last=last, query_work=0,
+    )  # fmt: skip
+    openings._demand_shape([], without_work, 17, 0)
+    for spent in ((1, 0), (0, 1), (1, 1)):
+        with pytest.raises(VerificationError, match="shape of this circuit"):
+            openings._demand_shape([], replace(without_work, fold_work=spent), 17, 0)
 
 
 def test_the_height_follows_from_the_rows() -> None:
