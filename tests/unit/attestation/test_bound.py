@@ -22,6 +22,7 @@ from sluice.attestation.protocol.key_folder import KeyFolder
 from sluice.attestation.protocol.plant import Committed, Proven, statistic_beside
 from sluice.attestation.systems.full import (
     Full,
+    SealedStatistic,
     Statement,
     StatisticName,
     batch_statistic,
@@ -614,6 +615,28 @@ def test_the_second_verifier_needs_the_statistic_where_there_is_one() -> None:
                 statistic=statistic(),
             ),
         )
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [(80, "the proof cannot be read"), (81, "the statistic is not that of 80 rows")],
+)
+def test_the_second_verifier_takes_sealed_sums_of_these_rows_only(rows: int, why: str) -> None:
+    statement = derive(rules_of(Wiring()), policy_of(Wiring()), statistic=settings_of, masked=True)
+    assert statement.statistic is not None
+    sealed = SealedStatistic(
+        settings=statement.statistic, rows=rows, coordinator=bytes(32), helper=bytes(32)
+    )
+    lied = ReferenceClaim(
+        budgets=statement.budget_content(80),
+        rows=80,
+        commitment=bytes(32),
+        context=CONTEXT,
+        proof=bytes(24),  # the totals of the form, and nothing after them
+        statistic=sealed.canonical(),
+    )
+    with pytest.raises(VerificationError, match=why):
+        verify_claim(ReferenceCircuit(statement.content), lied)
 
 
 @pytest.mark.parametrize("method", ["first", "every", "following"])
