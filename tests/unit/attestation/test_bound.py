@@ -217,6 +217,12 @@ def test_no_verifier_accepts_a_lie(at: int) -> None:
     assert second.value.step == step, what
 
 
+def test_a_claim_without_the_statistic_is_refused_before_its_proof_is_read() -> None:
+    (refused,) = BOUND.verify_many(bound_circuit(), [claim(statistic=None, proof=b"")])
+    assert refused is not None
+    assert (refused.step, refused.why) == ("5.7", "the circuit needs a statistic")
+
+
 def test_a_prover_refuses_a_false_statistic() -> None:
     with pytest.raises(RefusedError, match="not that of this batch"):
         BOUND.prove(

@@ -329,6 +329,8 @@ def shapes() -> list[tuple[str, ProofParts]]:
     assert opened.next is not None
     assert opened.random is not None
     first = fri.inputs[0]
+    ((mask, *masks),), *_ = parts.masks
+    short_mask = mask[:-1]
     return [
         ("no mask", replace(parts, random=None)),
         ("a mask under a tree of its own", replace(parts, random=parts.trace)),
@@ -341,6 +343,7 @@ def shapes() -> list[tuple[str, ProofParts]]:
         ("a quotient less", replace(parts, opened=replace(opened, quotients=opened.quotients[1:]))),
         ("masks of a batch less", replace(parts, masks=parts.masks[1:])),
         ("a mask less", replace(parts, masks=(((parts.masks[0][0][0][:-1],),), *parts.masks[1:]))),
+        ("a short mask", replace(parts, masks=(((short_mask, *masks),), *parts.masks[1:]))),
         ("work for the point", replace(parts, point_work=1)),
         ("work for the batch", replace(parts, fri=replace(fri, batch_work=1))),
         ("work for a folding", replace(parts, fri=replace(fri, fold_work=(1, *fri.fold_work[1:])))),
@@ -397,10 +400,10 @@ def short_salt(tree: TreeOpening) -> TreeOpening:
     return replace(tree, salts=((tree.salts[0][0][1:],), *tree.salts[1:]))
 
 
-@pytest.mark.parametrize("at", range(25))
+@pytest.mark.parametrize("at", range(26))
 def test_a_proof_of_another_shape_is_refused(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
     every = shapes()
-    assert len(every) == 25
+    assert len(every) == 26
     without(monkeypatch, "constraints")  # they would refuse some of them too
     changed = every[at][1]
     what = "proof does" if changed.fri == parts_of(proven().claim).fri else "openings do"
