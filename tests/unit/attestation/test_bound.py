@@ -22,6 +22,7 @@ from sluice.attestation.protocol.key_folder import KeyFolder
 from sluice.attestation.protocol.plant import Committed, Proven, statistic_beside
 from sluice.attestation.systems.full import (
     Full,
+    SealedStatistic,
     Statement,
     StatisticName,
     batch_statistic,
@@ -45,7 +46,12 @@ from sluice.attestation.systems.registry import find_system
 from sluice.attestation.systems.sampled import Sampled, Sampling
 from sluice.attestation.systems.system import Circuit, ProofClaim
 from sluice.detector.moments.settings import MomentSettings
-from sluice.detector.moments.statistic import moment_statistic, sum_windows, trapezoid
+from sluice.detector.moments.statistic import (
+    MomentStatistic,
+    moment_statistic,
+    sum_windows,
+    trapezoid,
+)
 from sluice.errors import DocumentError, RefusedError, SettingError, VerificationError
 from sluice.invariants.encoding import Register
 from sluice.seeding import stream
@@ -211,6 +217,12 @@ def test_no_verifier_accepts_a_lie(at: int) -> None:
     assert second.value.step == step, what
 
 
+def test_a_claim_without_the_statistic_is_refused_before_its_proof_is_read() -> None:
+    (refused,) = BOUND.verify_many(bound_circuit(), [claim(statistic=None, proof=b"")])
+    assert refused is not None
+    assert (refused.step, refused.why) == ("5.7", "the circuit needs a statistic")
+
+
 def test_a_prover_refuses_a_false_statistic() -> None:
     with pytest.raises(RefusedError, match="not that of this batch"):
         BOUND.prove(
@@ -270,6 +282,26 @@ def test_the_fewest_rows_with_a_statistic_are_one_window() -> None:
             demand_sums(derive_bound(), found, rows=rows)
 
 
+def test_a_statistic_of_other_windows_is_not_that_of_the_rows() -> None:
+    statement = derive_bound()
+    assert statement.statistic is not None
+    held = MomentStatistic.from_canonical(statistic(), statement.statistic)
+    demand_sums(statement, statistic(), rows=80)
+    nothing = replace(held, count=0, weight=0, sums=held.sums * 0, lagged=held.lagged * 0)
+    for lie, rows in (
+        (replace(held, count=held.count - 1), 80),
+        (replace(held, weight=held.weight + 1), 80),
+        (nothing, 9),
+    ):
+        with pytest.raises(SettingError, match=f"the statistic is not that of {rows} rows"):
+            demand_sums(statement, lie.canonical(), rows=rows)
+
+
+def test_an_unknown_code_of_a_channel_that_is_not_summed_is_no_obstacle() -> None:
+    unknown = with_cell(batch(), 20, "U", 7.0)
+    assert batch_statistic(unknown, bound_circuit()) == statistic()
+
+
 def test_the_second_verifier_takes_the_largest_sums_and_no_larger_ones() -> None:
     settings, content = hand_made(1, 2)
     stated = read_statement(content).statistic
@@ -282,6 +314,18 @@ def test_the_second_verifier_takes_the_largest_sums_and_no_larger_ones() -> None
     for at in range(3):  # a sum, a square and a product with the row before
         with pytest.raises(VerificationError, match="an integer that no rows give"):
             read_sums(stated, with_word(largest, at, 1), 20)
+
+
+def test_one_sum_that_no_rows_give_is_enough_to_refuse() -> None:
+    settings, content = hand_made(2, 2)
+    stated = read_statement(content).statistic
+    assert stated is not None
+    weights = np.array([0, *trapezoid(19)])
+    readings = np.array([[0, 65_535]] * 20)
+    largest = sum_windows(readings, weights, settings).canonical()
+    read_sums(stated, largest, 20)
+    with pytest.raises(VerificationError, match="an integer that no rows give"):
+        read_sums(stated, with_word(largest, 1, 1), 20)
 
 
 def test_the_core_commits_to_one_segment_only() -> None:
@@ -584,6 +628,28 @@ def test_the_second_verifier_needs_the_statistic_where_there_is_one() -> None:
                 statistic=statistic(),
             ),
         )
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [(80, "the proof cannot be read"), (81, "the statistic is not that of 80 rows")],
+)
+def test_the_second_verifier_takes_sealed_sums_of_these_rows_only(rows: int, why: str) -> None:
+    statement = derive(rules_of(Wiring()), policy_of(Wiring()), statistic=settings_of, masked=True)
+    assert statement.statistic is not None
+    sealed = SealedStatistic(
+        settings=statement.statistic, rows=rows, coordinator=bytes(32), helper=bytes(32)
+    )
+    lied = ReferenceClaim(
+        budgets=statement.budget_content(80),
+        rows=80,
+        commitment=bytes(32),
+        context=CONTEXT,
+        proof=bytes(24),  # the totals of the form, and nothing after them
+        statistic=sealed.canonical(),
+    )
+    with pytest.raises(VerificationError, match=why):
+        verify_claim(ReferenceCircuit(statement.content), lied)
 
 
 @pytest.mark.parametrize("method", ["first", "every", "following"])

@@ -131,6 +131,9 @@ def test_the_second_verifier_takes_a_sealed_statistic_of_these_rows_only() -> No
             demand_sealed(stated(), content, rows)
     with refused("is not that of"):
         demand_sealed(stated(), b"x" + content[1:], ROWS)
+    nothing = content[:48] + words(0, 0, LAGS) + content[72:]  # a header that says so
+    with refused(f"is not that of {LAGS - 1} rows"):
+        demand_sealed(stated(), nothing, LAGS - 1)
 
 
 def test_a_sealed_statistic_has_rows_and_one_encoding() -> None:

@@ -16,7 +16,7 @@ from sluice.attestation.systems.registry import find_system
 from sluice.attestation.systems.system import Circuit, ProofClaim, System
 from sluice.errors import ProverError, RefusedError, SettingError, VerificationError
 from sluice.invariants.budgets import Margins
-from sluice.invariants.ruleset import RuleSet
+from sluice.invariants.ruleset import Profile, RuleSet
 from sluice.telemetry.record import Record
 
 from .full_plant import Wiring, clean_batch, policy_of, rules_of, with_cell, with_jump
@@ -113,6 +113,7 @@ def test_a_proof_holds_for_its_own_commitment_rows_and_context(
         ({"context": bytes(31)}, "wrong length"),
         ({"context": bytes(33)}, "wrong length"),
         ({"proof": bytes((1 << 23) + 1)}, "wrong length"),
+        ({"statistic": b""}, "the circuit takes no statistic"),
     ],
     ids=named,
 )
@@ -268,6 +269,9 @@ def test_it_states_the_hardened_policy_of_hardened_rules_only() -> None:
     rules = rules_of(Wiring())
     with pytest.raises(SettingError, match="states the hardened policy only"):
         FULL.circuit(rules, PaperPolicy(), rows_max=500)
+    papers = replace(rules, profile=Profile.PAPER_WIDE, clean=None)
+    with pytest.raises(SettingError, match="'paper-wide', which has no facts about clean batches"):
+        FULL.circuit(papers, HardenedPolicy(), rows_max=500)
     for rows in (2, 524_288):
         assert FULL.circuit(rules, HardenedPolicy(), rows_max=rows).rows_max == rows
     for rows in (1, 524_289):

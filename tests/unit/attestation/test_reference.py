@@ -27,6 +27,8 @@ from sluice.attestation.systems.full.reference import verify as verifying
 from sluice.attestation.systems.full.reference.circuit import ReferenceCircuit
 from sluice.attestation.systems.full.reference.encoding import (
     BatchOpening,
+    FoldOpening,
+    Fri,
     ProofParts,
     TreeOpening,
     read_proof,
@@ -41,6 +43,7 @@ from sluice.attestation.systems.full.reference.gadgets.relations import Relation
 from sluice.attestation.systems.full.reference.gadgets.spectra import Spectra
 from sluice.attestation.systems.full.reference.gadgets.switches import SwitchBands
 from sluice.attestation.systems.full.reference.gadgets.windows import WindowChecks
+from sluice.attestation.systems.full.reference.parameters import LOG_FINAL
 from sluice.attestation.systems.full.reference.public import Public, public_of
 from sluice.attestation.systems.full.reference.rows import Frame
 from sluice.attestation.systems.full.reference.statement import read_budgets
@@ -326,6 +329,8 @@ def shapes() -> list[tuple[str, ProofParts]]:
     assert opened.next is not None
     assert opened.random is not None
     first = fri.inputs[0]
+    ((mask, *masks),), *_ = parts.masks
+    short_mask = mask[:-1]
     return [
         ("no mask", replace(parts, random=None)),
         ("a mask under a tree of its own", replace(parts, random=parts.trace)),
@@ -338,13 +343,14 @@ def shapes() -> list[tuple[str, ProofParts]]:
         ("a quotient less", replace(parts, opened=replace(opened, quotients=opened.quotients[1:]))),
         ("masks of a batch less", replace(parts, masks=parts.masks[1:])),
         ("a mask less", replace(parts, masks=(((parts.masks[0][0][0][:-1],),), *parts.masks[1:]))),
+        ("a short mask", replace(parts, masks=(((short_mask, *masks),), *parts.masks[1:]))),
         ("work for the point", replace(parts, point_work=1)),
         ("work for the batch", replace(parts, fri=replace(fri, batch_work=1))),
         ("work for a folding", replace(parts, fri=replace(fri, fold_work=(1, *fri.fold_work[1:])))),
         ("a folding less", replace(parts, fri=replace(fri, folds=fri.folds[1:]))),
         ("a root less", replace(parts, fri=replace(fri, roots=fri.roots[1:]))),
         ("a long last polynomial", replace(parts, fri=replace(fri, last=(*fri.last, Ext(0))))),
-        ("a batch less", replace(parts, fri=replace(fri, inputs=fri.inputs[1:]))),
+        ("a batch less", replace(parts, fri=replace(fri, inputs=fri.inputs[:-1]))),
         (
             "a query less",
             replace(
@@ -394,12 +400,28 @@ def short_salt(tree: TreeOpening) -> TreeOpening:
     return replace(tree, salts=((tree.salts[0][0][1:],), *tree.salts[1:]))
 
 
-@pytest.mark.parametrize("at", range(25))
+@pytest.mark.parametrize("at", range(26))
 def test_a_proof_of_another_shape_is_refused(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
     every = shapes()
-    assert len(every) == 25
+    assert len(every) == 26
     without(monkeypatch, "constraints")  # they would refuse some of them too
-    refused(every[at][1], "shape of this circuit")
+    changed = every[at][1]
+    what = "proof does" if changed.fri == parts_of(proven().claim).fri else "openings do"
+    refused(changed, f"the {what} not have the shape of this circuit")
+
+
+def test_no_folding_claims_work() -> None:
+    """Nobody demands it, so a proof could hide anything there; larger proofs have two foldings."""
+    fold = FoldOpening(siblings=(), tree=TreeOpening(salts=(), siblings=()))
+    last = (Ext(0),) * (1 << LOG_FINAL)
+    without_work = Fri(
+        batch_work=0, roots=(bytes(32),) * 2, fold_work=(0, 0), inputs=(), folds=(fold,) * 2,
+        last=last, query_work=0,
+    )  # fmt: skip
+    openings._demand_shape([], without_work, 17, 0)
+    for spent in ((1, 0), (0, 1), (1, 1)):
+        with pytest.raises(VerificationError, match="shape of this circuit"):
+            openings._demand_shape([], replace(without_work, fold_work=spent), 17, 0)
 
 
 def test_the_height_follows_from_the_rows() -> None:

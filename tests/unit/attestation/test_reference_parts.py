@@ -377,6 +377,18 @@ def test_nothing_but_four_whole_registers_may_overflow() -> None:
         _attest.FullCircuit(content)
 
 
+def test_a_guard_does_not_make_a_lane_of_three_registers_full() -> None:
+    document = json.loads(lanes_of_four({**GUARD, "weight": 1 << 48}))
+    document["registers"] = [{"low": 0, "high": 65_535}] * 7
+    three = [{"source": {"register": 4 + at}, "weight": 1 << 16 * at} for at in range(3)]
+    document["lanes"][-1][:0] = three
+    content = json.dumps(document).encode()
+    with pytest.raises(SettingError, match="a lane overflows the field"):
+        ReferenceCircuit(content)
+    with pytest.raises(ValueError, match="a lane overflows the field"):
+        _attest.FullCircuit(content)
+
+
 def test_too_many_full_lanes_are_refused() -> None:
     document = json.loads(lanes_of_four(GUARD))
     document["registers"] = [{"low": 0, "high": 65_535}] * (4 * 41)

@@ -293,13 +293,18 @@ def test_the_export_holds_the_same_numbers(
         export(b"short", claim, system.verifying_key)
 
 
-def test_a_process_that_dies_while_it_makes_keys_leaves_no_keys(
-    rules: RuleSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [("import os; os.abort()", -6), ("print('half'); raise SystemExit(3)", 3), ("", 0)],
+    ids=["it dies", "it fails after some output", "it says nothing"],
+)
+def test_a_process_that_makes_no_keys_leaves_none(
+    script: str, code: int, rules: RuleSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dies = tmp_path / "dies.py"
-    dies.write_text("import os; os.abort()")
-    monkeypatch.setattr(worker, "__file__", str(dies))
+    makes_none = tmp_path / "none.py"
+    makes_none.write_text(script)
+    monkeypatch.setattr(worker, "__file__", str(makes_none))
     sampling = Sampling(samples=2, violations=1)
-    with pytest.raises(ProverError, match="the process that makes keys ended with code -6"):
+    with pytest.raises(ProverError, match=f"the process that makes keys ended with code {code} "):
         make_sampled(tmp_path / "keys", rules, PaperPolicy(), sampling, rows_max=64)
     assert not (tmp_path / "keys").exists()

@@ -216,7 +216,7 @@ def test_a_proof_of_the_fewest_and_of_the_most_rows_has_their_shape(
 
 def test_it_states_the_hardened_policy_only(rules: RuleSet) -> None:
     paper = replace(rules, profile=Profile.PAPER_WIDE, clean=None)
-    with pytest.raises(SettingError, match="hardened policy"):
+    with pytest.raises(SettingError, match="states the hardened policy only"):
         circuit_for(SYSTEM, rules, PaperPolicy(), rows_max=4_096)
     with pytest.raises(SettingError, match="'paper-wide'"):
         circuit_for(SYSTEM, paper, POLICY, rows_max=4_096)

@@ -188,11 +188,8 @@ class Unsafe:
 
     def circuit(self, rules: RuleSet, policy: Policy, *, rows_max: int) -> Circuit:
         """Derive the statement; it has no constraints, only the evaluator's own arithmetic."""
-        if not policy.integers or rules.clean is None:
-            raise SettingError(
-                f"the system {self.name!r} states the hardened policy on hardened rules only; the "
-                f"rules of {rules.plant!r} are of profile {rules.profile.value!r}"
-            )
+        if not policy.integers:
+            raise SettingError(f"the system {self.name!r} states the hardened policy only")
         policy.budgets(rules, rows=rows_max)  # refuses rules from which none follow
         table = RevealedTable.of(encode(rules), rules)
         identity = digest(

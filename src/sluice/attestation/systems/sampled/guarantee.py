@@ -127,8 +127,9 @@ def exclusion_probability(samples: int, budget: int, *, rate: float) -> float:
 
 def least_budget(samples: int, *, rate: float, excluded: float) -> int:
     """Return the smallest budget that excludes at most a share `excluded` of clean batches."""
-    return next(
+    fitting = (
         budget
-        for budget in range(samples + 1)
-        if budget == samples or exclusion_probability(samples, budget, rate=rate) <= excluded
+        for budget in range(samples)
+        if exclusion_probability(samples, budget, rate=rate) <= excluded
     )
+    return next(fitting, samples)
