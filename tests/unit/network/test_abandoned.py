@@ -1,6 +1,7 @@
 """An operator abandons the round in progress: the federation continues with the model it had."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -133,6 +134,14 @@ def test_a_round_is_not_abandoned_while_a_coordinator_runs(consortium: Consortiu
 def test_a_store_without_the_rounds_model_abandons_nothing(consortium: Consortium) -> None:
     die(consortium, AskUpdate, 1)
     site: CoordinatorFolder = consortium.site
+    store = CoordinatorStore(site.base)
+    first = store.last(federation="water")
+    assert first is not None
+    other = replace(first, parameters=first.parameters + 1)
+    store.keep(other, "0" * 64, federation="water", at=consortium.clock())
+    store.close()
+    with pytest.raises(CheckpointError, match="from the same backup"):
+        abandon(site.folder, at=consortium.clock())
     for suffix in ("", "-wal", "-shm"):
         site.base.with_name(site.base.name + suffix).unlink(missing_ok=True)
     with pytest.raises(CheckpointError, match="from the same backup"):

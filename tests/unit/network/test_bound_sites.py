@@ -704,7 +704,9 @@ def test_init_prints_and_logs_lowered_limits(
 # -- further refusals --------------------------------------------------------------------------
 
 
-def test_the_coordinator_reads_only_the_hash_that_was_attested(done: Consortium) -> None:
+def test_the_coordinator_reads_only_the_hash_that_was_attested(
+    done: Consortium, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = CoordinatorStore(done.site.base)
     made = coordinator_service(done.site, store, Direct(done.plants), clock=done.clock)
     token = made.transport.protocol.log.ledger.rounds.token(1, "south")
@@ -719,6 +721,10 @@ def test_the_coordinator_reads_only_the_hash_that_was_attested(done: Consortium)
         with pytest.raises(VerificationError, match="its attested commitment names") as refused:
             made.transport.sharing.read(train, token, raw)
         assert refused.value.step == "6.9"
+    for held in (None, one_more(own.statistic.canonical())):
+        monkeypatch.setattr(CoordinatorStore, "statistic", lambda *_, held=held: held)
+        with pytest.raises(CheckpointError, match="does not hold the statistic"):
+            made.transport.sharing.read(train, token, bytes.fromhex(own.statistic.digest))
     store.close()
 
 

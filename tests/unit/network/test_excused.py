@@ -1,5 +1,6 @@
 """Shadow mode, waivers, renewals: which plants take part without a proof, and which do not."""
 
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -191,6 +192,19 @@ def test_a_waived_batch_takes_part_until_the_waiver_expires(spoilt: Consortium) 
     assert members(spoilt) == ("north",)
 
 
+def test_a_batch_in_shadow_is_not_asked_for_again_before_the_shadow_ends(
+    spoilt: Consortium,
+) -> None:
+    until = START + timedelta(days=29)  # when an attestation with a proof would soon expire
+    order_shadow(spoilt, until=until)
+    run(spoilt, 1)
+    with closing(CoordinatorStore(spoilt.site.base)) as store:
+        wire = Direct(spoilt.plants)
+        service = coordinator_service(spoilt.site, store, wire, clock=spoilt.clock)
+        spoilt.clock.now = until - timedelta(hours=1)
+        assert "south" not in service.intake.due(round_=2)
+
+
 def test_a_waiver_for_another_plant_or_another_time_does_not_serve(spoilt: Consortium) -> None:
     granted(spoilt, window(spoilt, plant="north"))
     north = spoilt.plants["north"]
@@ -231,8 +245,10 @@ def test_a_waiver_that_no_approver_has_signed_does_not_serve(spoilt: Consortium)
     assert run(spoilt, 1)["south"] == "left out at step 4"
 
 
-def test_a_waiver_says_why() -> None:
+def test_a_waiver_and_a_shadow_order_say_why(tmp_path: Path) -> None:
     for reason in ("", "x" * 201, "tank\x1b[2J"):
+        with pytest.raises(SettingError, match="printable ASCII"):
+            shadow_order_for(tmp_path, until=LATER, reason=reason)
         with pytest.raises(SettingError, match="printable ASCII"):
             WaivedInterval(
                 plant="south",

@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -19,7 +21,15 @@ from sluice.network.coordinator import sharing
 from sluice.network.coordinator.founding import coordinator_service
 from sluice.network.coordinator.store import CoordinatorStore
 from sluice.network.plant.folder import PlantFolder
-from sluice.network.wire.questions import ANSWERS, Batch, Payload, Pledge, Revelation
+from sluice.network.wire.questions import (
+    ANSWERS,
+    QUESTIONS,
+    AskUpdate,
+    Batch,
+    Payload,
+    Pledge,
+    Revelation,
+)
 from sluice.network.wire.wire import LARGEST_MESSAGE, Answerer, Direct
 
 from .conftest import Consortium, Founder
@@ -195,6 +205,39 @@ def test_an_update_without_a_countersigned_log_does_not_count(
     assert consortium.run(rounds=1).round == 1
     assert consortium.run(rounds=2).round == 2
     assert read_log(consortium.site.log).rounds.members == ("north", "west")
+
+
+class Impatient(Direct):
+    """A wire that gives all plants up after the first update."""
+
+    def ask(self, questions, **rest):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN003
+        (ask, *_) = (QUESTIONS.read(each).content.ask for each in questions.values())
+        answers = super().ask(questions, **rest)
+        yield from islice(answers, 1 if isinstance(ask, AskUpdate) else None)
+
+
+@pytest.mark.parametrize(
+    ("change", "members"),
+    [
+        (lambda told: told, ("north",)),
+        (lambda told: replace(told, update=b""), ("south",)),
+        (lambda told: replace(told, head=b""), ("south",)),
+    ],
+    ids=["in order", "another update", "no countersigned log"],
+)
+def test_the_other_plant_is_asked_on_after_an_update_that_does_not_count(
+    founder: Founder, change: Callable[[Revelation], Payload], members: tuple[str, ...]
+) -> None:
+    """One of two plants is enough."""
+    consortium = founder()
+    for index, name in enumerate(("north", "south")):
+        consortium.join(name, index)
+    consortium.plants["north"] = Revealing(consortium.plants["north"], change)
+    with closing(CoordinatorStore(consortium.site.base)) as store:
+        wire = Impatient(consortium.plants)
+        made = coordinator_service(consortium.site, store, wire, clock=consortium.clock)
+        made.run(rounds=1, on_round=lambda _: None)
+    assert read_log(consortium.site.log).rounds.members == members
 
 
 @dataclass

@@ -41,9 +41,11 @@ def test_two_plants_do_not_begin_a_round_that_needs_three(founder: Founder) -> N
     made = founder(members_min=3)
     for index, name in enumerate(("north", "south")):
         made.join(name, index)
+    began, waits_s = made.clock.now, made.site.terms.round_deadline_s
     with pytest.raises(RefusedError, match=r"round 1 has 2 plants .* the terms need 3"):
         made.run(rounds=1)
     assert made.site.protocol().log.ledger.rounds.last == 0
+    assert (made.clock.now - began).total_seconds() < waits_s  # no other plant can come
 
 
 def test_plants_that_are_all_offline_cost_no_round_and_are_not_absent(

@@ -39,11 +39,15 @@ from sluice.attestation.log.snapshots import load_snapshot
 from sluice.attestation.messages.hidden_sums import GroupReleased
 from sluice.attestation.messages.signing import SigningKey, sign
 from sluice.attestation.protocol import plant as plant_protocol
+from sluice.attestation.protocol import statistic_hash
 from sluice.attestation.systems.full import statistic_settings
+from sluice.detector.moments.settings import MomentSettings
 from sluice.detector.moments.statistic import MomentStatistic, moment_statistic
-from sluice.errors import RefusedError, SettingError, VerificationError
-from sluice.federation.messages import Train
+from sluice.errors import CheckpointError, RefusedError, SettingError, VerificationError
+from sluice.federation.messages import Contributed, NothingShown, Reply, Train
+from sluice.invariants.encoding import Register
 from sluice.invariants.rulesfile import load_rules
+from sluice.network.coordinator import grouping
 from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.coordinator.founding import (
     FederationPlan,
@@ -381,6 +385,59 @@ def test_groups_are_drawn_from_as_many_plants_as_the_terms_need() -> None:
     none = np.zeros(0, np.float32)
     assert SharedGroups.can_begin(groups, none, NAMES[:9], at=END)
     assert not SharedGroups.can_begin(groups, none, NAMES[:8], at=END)
+
+
+def test_plants_that_have_shared_or_pledged_are_settled() -> None:
+    members = [SimpleNamespace(name=name, attestation=name) for name in ("new", "pledged", "used")]
+    members.append(SimpleNamespace(name="refused", attestation=None))
+    pledged = {(4, "pledged"): object(), (4, "refused"): object(), (3, "new"): object()}
+    rounds = SimpleNamespace(last=4, token=lambda number, name: pledged.get((number, name)))
+    groups: Any = SimpleNamespace(
+        _ledger=SimpleNamespace(rounds=rounds),
+        _groups=SimpleNamespace(used=lambda attestation: attestation == "used"),
+        _store=SimpleNamespace(members=lambda: members),
+    )
+    assert SharedGroups.settled(groups, np.zeros(0, np.float32)) == {"pledged", "used"}
+
+
+def test_shares_of_excluded_plants_are_not_added() -> None:
+    added: list[object] = []
+    groups: Any = SimpleNamespace(
+        _sums=lambda: SimpleNamespace(accept=added.append),
+        _groups=SimpleNamespace(round=1, sharing=()),
+        _ledger=SimpleNamespace(rounds=SimpleNamespace(excluded={"b": "6.9.2"})),
+        helper=SimpleNamespace(catch_up=lambda: None),
+    )
+    replies: dict[str, Reply] = {name: Contributed(member=name) for name in "abc"}
+    assert SharedGroups._summed(groups, replies | {"d": NothingShown()}) == {}
+    assert added == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    "held", [None, b"sealed", b"another" + bytes(24)], ids=["nothing", "cut", "another"]
+)
+def test_a_store_without_the_sealed_statistic_is_found(held: bytes | None) -> None:
+    commit = SimpleNamespace(statistic=statistic_hash(b"sealed"))
+    groups: Any = SimpleNamespace(
+        _ledger=SimpleNamespace(attested_commit=lambda *_, **__: commit),
+        _store=SimpleNamespace(statistic=lambda *_: held),
+        agreements={},
+    )
+    with pytest.raises(CheckpointError, match="not hold the sealed statistic that 'a' has"):
+        SharedGroups._contribution(groups, "a", "0" * 64, b"")
+
+
+def test_plants_whose_rules_sum_otherwise_share_no_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = MomentSettings(registers=(Register(channel="A", low=0.0, step=1.0),), lags=2)
+    fewer = replace(own, lags=1)
+    monkeypatch.setattr(grouping, "statistic_settings", lambda circuit: circuit)
+    agreements = {"a": own, "b": own, "c": fewer}
+    groups: Any = SimpleNamespace(
+        agreements={name: SimpleNamespace(circuit=each) for name, each in agreements.items()}
+    )
+    assert SharedGroups._settings(groups, ("a", "b")) == own
+    with pytest.raises(RefusedError, match="the rules of 'c' sum other channels .* of 'a'"):
+        SharedGroups._settings(groups, ("a", "b", "c"))
 
 
 # -- the coordinator is killed, lies, or is lied to --------------------------------------------

@@ -4,6 +4,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -152,7 +153,10 @@ def test_nginx_is_looked_for_where_it_is_installed(
     assert ["/usr/sbin/nginx" in begun[0], "/opt/nginx" in begun[1]] == [True, True]
 
 
-def test_only_active_plants_are_awaited_and_may_call(consortium: Consortium) -> None:
+def test_only_active_plants_are_awaited_and_may_call(
+    consortium: Consortium, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("it waits"))
     away = consortium.plants.pop("west")
     with opened(consortium) as store:
         store.absent("west", 1)

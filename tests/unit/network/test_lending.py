@@ -3,15 +3,16 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from sluice.attestation.log.chain import read_log
+from sluice.attestation.messages.hidden_sums import HelperCard
 from sluice.attestation.messages.statistic_limits import StatisticLimits
 from sluice.detector import LENT_BYTES, LentTail, borrows_thresholds, load_detector
 from sluice.detector.vote import VotedModel
 from sluice.errors import SettingError, VerificationError
+from sluice.network.coordinator import founding
 from sluice.network.coordinator.founding import FederationPlan
 from sluice.network.coordinator.sharing import statistics_in
 from sluice.network.lending import plant_tail
@@ -153,19 +154,34 @@ def test_members_lend_only_if_the_first_log_entry_says_so(
     assert "lend no thresholds" in refused.err
 
 
-def test_only_a_vote_of_moments_lends(line_files: tuple[Path, Path]) -> None:
-    reference = TrainingRows(record=str(line_files[0]), start=4_320, stop=8_640)
-    for detector, rule in (("autoencoder", "fedavg"), ("moments", "any-of-subsets")):
-        with pytest.raises(SettingError, match="lend thresholds to their own voters"):
-            FederationPlan(
-                federation="water",
-                host="127.0.0.1",
-                port=18_443,
-                link_port=18_000,
-                reference=reference,
-                policy=POLICY,
-                detector=detector,
-                rule=rule,
-                lends=True,
-                approvers=("00" * 32,),
-            )
+def lending_plan(**changes: object) -> FederationPlan:
+    plan = FederationPlan(
+        federation="water",
+        host="127.0.0.1",
+        port=18_443,
+        link_port=18_000,
+        reference=TrainingRows(record="line.csv", start=4_320, stop=8_640),
+        policy=POLICY,
+        approvers=("00" * 32,),
+    )
+    return replace(plan, lends=True, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("detector", "rule"),
+    [("autoencoder", "fedavg"), ("autoencoder", "vote"), ("moments", "any-of-subsets")],
+)
+def test_only_a_vote_of_moments_lends(
+    monkeypatch: pytest.MonkeyPatch, detector: str, rule: str
+) -> None:
+    known = dict.fromkeys(("fedavg", "vote"))  # a plug-in may bring a rule of any name
+    monkeypatch.setattr(founding, "RULES", known)
+    with pytest.raises(SettingError, match="lend thresholds to their own voters"):
+        lending_plan(detector=detector, rule=rule)
+    assert lending_plan(detector="moments", rule="vote").lends
+
+
+def test_no_plant_lends_where_plants_share_in_groups() -> None:
+    card = HelperCard(federation="water", host="127.0.0.1", port=1, key="00" * 32, authority="")
+    with pytest.raises(SettingError, match="in groups no plant has one"):
+        lending_plan(detector="moments", rule="vote", bound=True, members_min=9, helper=card)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sluice.attestation.log.chain import read_log
 from sluice.attestation.messages.signing import SigningKey
 from sluice.attestation.messages.statistic_limits import StatisticLimits
 from sluice.cli.plant.gain import gain_of
@@ -180,6 +181,24 @@ def test_a_plant_that_hides_a_point_is_excluded(founder: Founder) -> None:
     made.plants["west"] = Falsified(PlantFolder(made.folder / "west"), hidden)
     kept = statistics_in(made.run().parameters, made.site.terms)
     assert kept.names == ("north", "south")
+
+
+def test_a_plant_that_sums_another_point_than_its_rules_describe_is_excluded(
+    founder: Founder, lacking: Path
+) -> None:
+    made = founder("vote", detector="moments", members_min=2, malicious=0, overlap_min=0.8)
+    settings = joined(made, lacking).site.terms.moments.settings
+    whole = moment_statistic(read_record(made.record).rows(8_640, 9_240), settings)
+    zeros = whole.without([LACKING])
+    other = encoded(zeros.only(set(settings.channels) - {"S_PU2"}), settings)
+
+    def swapped(raw: bytes) -> bytes:
+        assert len(raw) == len(other)  # each of them lacks one point
+        return other
+
+    made.plants["south"] = Falsified(PlantFolder(made.folder / "south"), swapped)
+    assert statistics_in(made.run().parameters, made.site.terms).names == ("north", "west")
+    assert dict(read_log(made.site.log).rounds.excluded)["south"] == "6.7"
 
 
 def test_too_few_points_are_refused_when_a_plant_joins_and_is_imported(

@@ -541,8 +541,9 @@ def test_a_removal_that_was_interrupted_is_completed_by_the_same_call(
     with pytest.raises(CheckpointError, match="coordinator remove"):
         summed.run()
     assert take_out(folder, "west", at=summed.clock()).members == ("north", "south")
-    with pytest.raises(VerificationError, match="already removed"):
-        take_out(folder, "west", at=summed.clock())
+    for plant, why in (("west", "already removed"), ("nobody", "no client 'nobody'")):
+        with pytest.raises(VerificationError, match=why):
+            take_out(folder, plant, at=summed.clock())
 
 
 def test_remove_needs_a_round_only_where_rounds_are_trained(

@@ -9,6 +9,7 @@ import pytest
 
 from sluice.attestation.log.chain import copy_log, read_log
 from sluice.attestation.messages.orders import CONSENTS
+from sluice.attestation.messages.signing import SigningKey
 from sluice.errors import CheckpointError, RefusedError, SettingError, VerificationError
 from sluice.federation.messages import Request, Show, Train
 from sluice.federation.rounds import Checkpoint
@@ -43,6 +44,22 @@ def emptied(site: CoordinatorFolder) -> None:
     """Lose the store."""
     for suffix in ("", "-wal", "-shm"):
         site.base.with_name(site.base.name + suffix).unlink(missing_ok=True)
+
+
+# -- folders --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_federation_is_founded_in_a_new_or_an_empty_folder(
+    tmp_path: Path, *, exists: bool
+) -> None:
+    folder = tmp_path / "water"
+    if exists:
+        folder.mkdir()
+    key = CoordinatorFolder.new_key(folder)
+    with pytest.raises(SettingError, match="water is not empty; name a new folder"):
+        CoordinatorFolder.new_key(folder)
+    assert SigningKey.load(CoordinatorFolder(folder).key).public == key
 
 
 # -- removals -------------------------------------------------------------------------------------

@@ -110,9 +110,13 @@ def test_an_invitation_carries_a_certificate_in_the_plants_name(consortium: Cons
     assert server - consortium.clock.now < timedelta(days=825)
 
 
-def test_no_plant_can_take_the_coordinators_name(consortium: Consortium) -> None:
-    with pytest.raises(SettingError, match="cannot be a plant's name"):
-        consortium.site.invite("coordinator", at=NOW)
+def test_no_plant_can_take_the_coordinators_name_or_one_that_is_no_name(
+    consortium: Consortium,
+) -> None:
+    for name in ("coordinator", "", ".north", "north/south", "north\n", "n" * 65):
+        with pytest.raises(SettingError, match="cannot be a plant's name"):
+            consortium.site.invite(name, at=NOW)
+    assert consortium.site.invite("n" * 64, at=NOW).plant == "n" * 64
 
 
 def test_an_invitation_with_another_plants_certificate_is_refused(consortium: Consortium) -> None:
@@ -135,10 +139,13 @@ def test_an_invitation_with_another_plants_certificate_is_refused(consortium: Co
 
 
 def test_an_authority_without_its_key_issues_nothing_and_says_so(consortium: Consortium) -> None:
+    consortium.site.invite("west", at=NOW)
     consortium.site.authority_key.rename(consortium.folder / "kept-elsewhere.key")
-    with pytest.raises(SettingError, match=r"authority\.key is missing"):
-        consortium.site.invite("east", at=NOW)
+    for plant in ("east", "west"):
+        with pytest.raises(SettingError, match=r"authority\.key is missing"):
+            consortium.site.invite(plant, at=NOW)
     assert stored(consortium.site, "east") == []
+    assert stored(consortium.site, "west") == [False]  # its first invitation still holds
 
 
 def test_a_removed_plants_certificates_are_revoked(consortium: Consortium) -> None:

@@ -1,6 +1,7 @@
 """Plants that are silent, slow or say nonsense: what they cost the others is bounded."""
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -373,6 +374,34 @@ def test_a_plant_is_asked_for_a_batch_in_the_last_fifth_of_its_attestation(
     consortium.clock.now += passed * timedelta(days=days)
     assert service.intake.due(round_=2) == due
     store.close()
+
+
+def test_an_attestation_that_has_expired_leaves_its_plant_out(founder: Founder) -> None:
+    consortium = joined(founder(), NAMES[:2])
+    timed(consortium, 1)
+    with closing(CoordinatorStore(consortium.site.base)) as store:
+        wire = TimedWire({}, consortium.clock, {})
+        service = coordinator_service(consortium.site, store, wire, clock=consortium.clock)
+        days = service.intake.protocol.log.ledger.terms.attestation_days
+        consortium.clock.now += timedelta(days=days)
+        service.intake.due(round_=2)
+        assert {each.state for each in store.members()} == {"left out at step 5.4"}
+        assert store.counts()["north", "refused at step 5.4"] == 1
+
+
+def test_a_suspended_plant_is_asked_for_no_batch_and_takes_no_part(founder: Founder) -> None:
+    consortium = joined(founder(), NAMES[:2])
+    timed(consortium, 1)
+    with closing(CoordinatorStore(consortium.site.base)) as store:
+        wire = TimedWire(consortium.plants, consortium.clock, {})
+        service = coordinator_service(consortium.site, store, wire, clock=consortium.clock)
+        for name in NAMES[:2]:
+            store.renews(name, renews=True)
+        store.absent("south", 1)
+        store.suspend(1, after=1, at=consortium.clock())
+        assert service.intake.due(round_=2) == ("north",)
+        assert set(service.intake.decisions()) == {"north"}
+        assert service._active == {"north"}
 
 
 def test_a_plant_that_did_not_pledge_is_asked_for_no_update(founder: Founder) -> None:
