@@ -232,7 +232,7 @@ class Intake:
 
     def _ends_soon(self, member: Member) -> bool:
         """Whether a plant's attestation expires within a fifth of its time."""
-        if member.attestation is None or member.excuse is not None:
+        if member.excuse is not None:
             return False
         ledger = self.protocol.log.ledger
         soon = self.requests.clock() + timedelta(days=ledger.terms.attestation_days) / 5

@@ -83,8 +83,8 @@ def _demand_extension(copy: Path, own: Ledger) -> int:
     ledger = LogReader(copy).catch_up()
     if ledger.size < own.size:
         return ledger.size
-    at_ours = lines_of(copy, start=own.size - 1, stop=own.size, largest=ENTRIES.largest)
-    if not at_ours or entry_digest(at_ours[0]) != own.head(COORDINATOR).last:
+    (at_ours,) = lines_of(copy, start=own.size - 1, stop=own.size, largest=ENTRIES.largest)
+    if entry_digest(at_ours) != own.head(COORDINATOR).last:
         raise VerificationError(
             "7",
             f"{copy} is not a continuation of this coordinator's log: its entry {own.size - 1} "

@@ -141,7 +141,8 @@ class LoggedTransport:
             deadline = now + timedelta(seconds=self.terms.round_deadline_s)
             self.protocol.open_round(model, deadline, at=now)
             standing = rounds.standing
-        if standing is None or standing.opened.round != train.round:
+        assert standing is not None  # a round is open
+        if standing.opened.round != train.round:
             raise CheckpointError(
                 f"the log is in round {rounds.last} but the store continues with round "
                 f"{train.round}; restore both from the same backup"
