@@ -97,6 +97,9 @@ def _operators_borrow_and_replace(made: Consortium, sluice: Run) -> None:
     shown = sluice("plant", "check", str(made.folder / "north")).out
     assert "lends the tail of its own score" in shown
     assert "3 of 3 members lend thresholds" in shown
+    assert "may hand the statistics and the tails of all members to invited plants" in shown
+    status = sluice("plant", "status", str(made.folder / "north")).out
+    assert "the coordinator may hand all statistics to invited plants" in " ".join(status.split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,6 +84,11 @@ def show_lending(lending: Lending | None) -> None:
     """Print what this plant lends, and what it can borrow; nothing if members lend nothing."""
     if lending is None:
         return
+    out.print(
+        "the coordinator may hand the statistics and the tails of all members to invited plants "
+        "that have too few rows to join ('sluice coordinator export-statistics')",
+        markup=False,
+    )
     if lending.own is None:
         out.print("this plant lends no thresholds: its batch is too short for the tail of a score")
     else:
