@@ -147,6 +147,15 @@ def test_a_reference_of_another_kind_founds_no_federation_and_invitations_hold_t
     slower = replace(plan, template=derive_template(record.every(2)))
     with pytest.raises(SettingError, match="it has a row every 60 s, not 120 s"):
         found_federation(tmp_path / "other", slower, at=START)
+    litres = derive_template(record)
+    points = tuple(
+        replace(each, unit="l/s") if each.name == "F_PU1" else each for each in litres.points
+    )
+    with pytest.raises(RefusedError, match=r"F_PU1: flow in no unit; the point is flow in l/s$"):
+        found_federation(
+            tmp_path / "other", replace(plan, template=replace(litres, points=points)), at=START
+        )
+    assert not (tmp_path / "other").exists()
     fits = replace(plan, template=derive_template(record))
     site = found_federation(tmp_path / "same", fits, at=START)
     assert site.terms.template == fits.template
