@@ -295,3 +295,39 @@ def test_meters_that_readings_tell_apart_are_no_twins(line_reference: Record, wh
     changed = replace(record, channels=channels, values=values)
     named = {point.name: point.twins for point in derive_template(changed).points}
     assert named["S_PU1" if what == "actuator" else "F_PU1"] == ()
+
+
+def _declared(record: Record, **change: object) -> Record:
+    """Return the record with F_PU1 declared otherwise."""
+    channels = tuple(
+        replace(each, **change) if each.name == "F_PU1" else each  # type: ignore[arg-type]
+        for each in record.channels
+    )
+    return replace(record, channels=channels)
+
+
+@pytest.mark.parametrize(
+    ("change", "role"),
+    [
+        ({"unit": "kPa"}, None),  # of another dimension
+        ({"role": Role.PRESSURE}, None),
+        ({"role": Role.OTHER}, Role.FLOW),  # nothing declares its role
+        ({"unit": "cubit"}, Role.FLOW),  # an unknown unit is no evidence
+        ({"unit": "l/s"}, Role.FLOW),
+    ],
+)
+def test_a_tag_is_no_point_of_another_role_or_dimension(
+    line_reference: Record, line_template: Template, change: dict[str, object], role: Role | None
+) -> None:
+    record = _declared(line_reference, **change)
+    matches = {m.tag: m for m in propose(record, line_template).matches}
+    point = matches["F_PU1"].point
+    assert (line_template.point(point).role if point else None) is role
+
+
+def test_a_tag_of_no_role_is_no_actuator(line_reference: Record) -> None:
+    """It may be any measured point; an actuator shows codes, and these are declared."""
+    actuators = line_reference.select([n for n in line_reference.names if n.startswith("S_")])
+    template = derive_template(actuators)
+    with pytest.raises(SettingError, match="another kind of plant"):
+        propose(_declared(line_reference.select(["F_PU1"]), role=Role.OTHER), template)
