@@ -164,7 +164,15 @@ def test_a_plant_with_few_rows_borrows_before_it_joins(founder: Founder, sluice:
     said = sluice(*new.words(), "--json").json
     assert (said["borrowed"], said["tails_lent"], said["rules"]) == (True, 3, False)
     assert (said["member_names"], said["missing"], said["clean_rows"]) == (list(NAMES), [], 240)
-    assert "the thresholds are borrowed: 3 of 3 members" in sluice(*new.words()).out
+    assert said["tails_short"] == 0
+    told = sluice(*new.words()).out
+    assert "the thresholds are borrowed: 3 of 3 members" in told
+    assert "too short" not in told
+    rare = ("--false-alarms-per-week", "0.1")  # 1,000 rows say nothing of one in ten weeks
+    assert sluice(*new.words(), *rare, "--json").json["tails_short"] == 3
+    told = " ".join(sluice(*new.words(), *rare).out.split())
+    assert "(3 of them from a batch that is too short for 0.1 alarms a week" in told
+    assert sluice(*new.words()).code == 0
     member = made.folder / "north.safetensors"
     words = ("plant", "model", str(made.folder / "north"), "--out", str(member), "--clean", FEW)
     assert sluice(*words, "--borrow").code == 0
