@@ -154,6 +154,35 @@ def test_placed_readings_have_the_templates_unit_and_size(
             assert placement.offset == 0.0
 
 
+@pytest.mark.parametrize("where", ["plant", "reference", "both"])
+@pytest.mark.parametrize(("tag", "unit", "factor"), [("L_T1", "cm", 0.01), ("F_PU1", "l/s", 3.6)])
+def test_a_reading_that_never_changes_has_no_size(
+    line_reference: Record, where: str, tag: str, unit: str, factor: float
+) -> None:
+    """Only its unit is converted: one reading does not say how large a plant is."""
+    values = np.array(line_reference.values)
+    values[:, line_reference.index(tag)] = 2.0
+    still = line_reference.with_values(values)
+    template = derive_template(line_reference if where == "plant" else still)
+    record = line_reference if where == "reference" else still
+    channels = tuple(
+        replace(each, unit=unit, span=None) if each.name == tag else each
+        for each in record.channels
+    )
+    placed = placements(replace(record, channels=channels), template, {tag: tag})[tag]
+    assert (placed.factor, placed.offset) == (pytest.approx(factor), 0.0)
+
+
+def test_a_flow_that_runs_backwards_is_converted_only(
+    line_reference: Record, line_template: Template
+) -> None:
+    values = np.array(line_reference.values)
+    values[:, line_reference.index("F_PU1")] *= -1.0
+    record = line_reference.with_values(values)
+    placed = placements(record, line_template, {"F_PU1": "F_PU1"})["F_PU1"]
+    assert (placed.factor, placed.offset) == (1.0, 0.0)
+
+
 def test_codes_become_the_templates() -> None:
     treatment = simulate("treatment", seed=1, days=0.02)
     template = derive_template(treatment)
