@@ -178,6 +178,10 @@ def test_a_plant_with_few_rows_borrows_before_it_joins(founder: Founder, sluice:
     assert sluice(*words, "--borrow").code == 0
     one, other = (voted_model(load_detector(each)) for each in (new.out, member))
     assert one.calibration.thresholds == other.calibration.thresholds
+    own = str(made.folder / "own.safetensors")
+    more = ("model", "recalibrate", str(new.out), "--clean", str(made.record), "--out", own)
+    assert sluice(*more).code == 0
+    assert not borrows_thresholds(load_detector(own))
     join = ("plant", "join", str(new.invitation), "--record", str(made.record), "--reveal-rows")
     joined = sluice(*join, "--rules", str(made.rules), "--out", str(made.folder / "new"))
     assert joined.code == 0, joined.err  # the invitation is not used up
