@@ -18,7 +18,7 @@ from sluice.lab.plants import varied_site
 from sluice.lab.plants.catalogue import simulate
 from sluice.network.coordinator.founding import FederationPlan, found_federation
 from sluice.network.plant.folder import PlantFolder
-from sluice.network.terms import Invitation, JoinRequest, read_document, write_document
+from sluice.network.terms import JoinRequest, read_document, write_document
 from sluice.network.training_rows import TrainingRows
 from sluice.telemetry import FileLayout, PlantFile, write, write_plant_file
 from sluice.template import derive_template, mapped_plant_file, placements
@@ -107,8 +107,7 @@ def drafted(folder: Path, ground: Path) -> Draft:
         approval = APPROVALS.write(approve(rules_hash(own.rules), APPROVER))
         site.enrol(request, approvals=[approval], at=now)
     for name in ("unlike", "newcomer"):
-        invitation: Invitation = site.invite(name, at=now)
-        write_document(invitation, folder / f"{name}.invitation", private=True)
+        write_document(site.invite(name, at=now), folder / f"{name}.invitation", private=True)
     late = varied_site("treatment", 6, seed=3, days=0.5)
     rows = late.record.without_first(START_UP_S).every(EVERY)
     write(rows, ground / "newcomer.parquet", FileLayout.PARQUET)
