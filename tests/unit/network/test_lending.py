@@ -19,6 +19,7 @@ from sluice.detector import (
 )
 from sluice.detector.vote import VotedModel
 from sluice.errors import SettingError, VerificationError
+from sluice.network.coordinator.exporting import export_statistics
 from sluice.network.coordinator.founding import FederationPlan
 from sluice.network.coordinator.sharing import statistics_in
 from sluice.network.coordinator.store import CoordinatorStore
@@ -267,6 +268,8 @@ def test_what_a_plant_may_lend(founder: Founder, lie: str, monkeypatch: pytest.M
     if lie in ("damaged", "of no tail"):
         assert kept.names == ()  # a round of two is too small, so the model stays empty
         assert dict(read_log(made.site.log).rounds.excluded)["west"] == "6.7"
+        with pytest.raises(SettingError, match="has shared a statistic yet"):
+            export_statistics(made.site.folder, made.folder / "members.bin")
         return
     shared = kept.of("west")
     assert shared is not None
