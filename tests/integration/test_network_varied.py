@@ -14,13 +14,14 @@ from sluice.attestation.messages.statistic_limits import StatisticLimits
 from sluice.detector.modelfile import load_detector
 from sluice.detector.voting import borrows_thresholds
 from sluice.invariants.rulesfile import rules_hash
+from sluice.lab.plants import varied_site
 from sluice.lab.plants.catalogue import simulate
 from sluice.network.coordinator.founding import FederationPlan, found_federation
 from sluice.network.plant.folder import PlantFolder
-from sluice.network.terms import Invitation, JoinRequest, read_document, write_document
+from sluice.network.terms import JoinRequest, read_document, write_document
 from sluice.network.training_rows import TrainingRows
-from sluice.telemetry import FileLayout, write
-from sluice.template import derive_template
+from sluice.telemetry import FileLayout, PlantFile, write, write_plant_file
+from sluice.template import derive_template, mapped_plant_file, placements
 from tests.varied_plants import VariedPlant, policy_for
 
 from .sites import APPROVER, ROOT, SLUICE, SOURCE, Draft, Sites, free_port, running
@@ -105,9 +106,33 @@ def drafted(folder: Path, ground: Path) -> Draft:
         request = read_document(JoinRequest, plant.folder / "request.json", private=True)
         approval = APPROVALS.write(approve(rules_hash(own.rules), APPROVER))
         site.enrol(request, approvals=[approval], at=now)
-    unlike: Invitation = site.invite("unlike", at=now)
-    write_document(unlike, folder / "unlike.invitation", private=True)
+    for name in ("unlike", "newcomer"):
+        write_document(site.invite(name, at=now), folder / f"{name}.invitation", private=True)
+    late = varied_site("treatment", 6, seed=3, days=0.5)
+    rows = late.record.without_first(START_UP_S).every(EVERY)
+    write(rows, ground / "newcomer.parquet", FileLayout.PARQUET)
+    placed = placements(rows, template, late.reference)
+    mapped = mapped_plant_file(PlantFile(), placed)
+    write_plant_file(rows, ground / "newcomer.toml", plant=mapped)
     return Draft(folder=folder, plants=NAMES)
+
+
+def borrowed_by_a_newcomer(sites: Sites, ground: Path) -> None:
+    """A sixth site with six hours of rows has no rules yet; it borrows and watches."""
+    typed(sites, "coordinator", "export-statistics", "water", "--out", "members.bin")
+    typed(sites, "coordinator", "export-log", "water", "--out", "log.jsonl")
+    record, plant = str(ground / "newcomer.parquet"), str(ground / "newcomer.toml")
+    words = ("plant", "borrow", "newcomer.invitation", "--statistics", "members.bin")
+    out = ("--log", "log.jsonl", "--record", record, "--plant", plant, "--out", "first.safetensors")
+    payload = json.loads(typed(sites, *words, *out, "--json"))
+    assert (payload["member_names"], payload["borrowed"]) == (list(NAMES), True)
+    assert (payload["tails_lent"], payload["rules"]) == (len(NAMES), False)
+    watched = typed(
+        sites,
+        *("watch", record, "--replay", "--plant", plant, "--model", "first.safetensors", "--json"),
+    )
+    summary = json.loads(watched.splitlines()[-1])["summary"]
+    assert summary["borrowed"] == ["thresholds"]
 
 
 def test_five_varied_sites_federate_and_an_unlike_plant_is_refused(
@@ -142,6 +167,7 @@ def test_five_varied_sites_federate_and_an_unlike_plant_is_refused(
             detector = load_detector(sites.folder / model)
             assert borrows_thresholds(detector)
             assert (MISSING in detector.framing.scaler.names) == (name == "site-1")
+        borrowed_by_a_newcomer(sites, tmp_path)
         verified = json.loads(typed(sites, "audit-log", "verify", "water/log.jsonl", "--json"))
         assert verified["bound"] is True
         assert verified["clients"] == list(NAMES)

@@ -164,6 +164,25 @@ def thinned(record: "Record", *, skip_s: float, every: int) -> "Record":
     return record.every(every) if every > 1 else record
 
 
+def ties_in(rules_path: Path | None, record: "Record") -> list[tuple[str, ...]]:
+    """Return which of a record's channels its rules tie; nothing without rules.
+
+    Rules of other channels say nothing about these: with them, a mapping would be a silent guess.
+    """
+    from sluice.invariants import load_rules
+
+    if rules_path is None:
+        return []
+    ties = [tuple(rule.relation.channels) for rule in load_rules(rules_path).invariants]
+    strange = sorted({name for tied in ties for name in tied} - set(record.names))
+    if strange:
+        raise SettingError(
+            f"the rules {rules_path} read {strange[0]!r}, which record {record.name!r} does not "
+            "have; give rules that were mined from these tags, before they were mapped"
+        )
+    return ties
+
+
 def refuse_overwriting(written: Path, *reads: Path | None) -> None:
     """Refuse to overwrite an input file, or a file in an input folder."""
     if not written.exists():

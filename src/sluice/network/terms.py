@@ -39,8 +39,8 @@ from sluice.errors import DocumentError, SettingError
 from sluice.federation import UPDATE_MAX
 from sluice.files import atomically, read_bounded
 from sluice.invariants import Register
-from sluice.telemetry import Scaler
-from sluice.template import Overlap, Template, overlap_of
+from sluice.telemetry import Channel, Scaler
+from sluice.template import Overlap, Template, demand_kinds, overlap_of
 
 __all__ = [
     "GRACE_S",
@@ -175,10 +175,15 @@ class FederationTerms:
                 "does; ask the coordinator's operator for a new invitation"
             )
 
-    def demand_points(self, names: Collection[str], *, plant: str) -> Overlap:
-        """Raise, with a table, unless a plant with these channels has enough of the points."""
-        overlap = overlap_of(names, self.channels)
+    def demand_points(self, channels: Collection[Channel], *, plant: str) -> Overlap:
+        """Raise, with a table, unless a plant with these channels has enough of the points.
+
+        If there is a template, its points also say in which unit, and with which codes.
+        """
+        overlap = overlap_of({channel.name for channel in channels}, self.channels)
         overlap.demand(self.overlap_min, plant=plant)
+        if self.template is not None:
+            demand_kinds(channels, self.template, plant=plant)
         return overlap
 
     @property

@@ -1,5 +1,5 @@
 from .mapping import CONFIDENT, Match, Proposal, propose
-from .overlap import Overlap, overlap_of
+from .overlap import Overlap, demand_kinds, overlap_of
 from .placing import mapped_plant_file, placements
 from .points import Point, Template, derive_template, parse_template, read_template, write_template
 from .units import Conversion, conversion, same_dimension
@@ -13,6 +13,7 @@ __all__ = [
     "Proposal",
     "Template",
     "conversion",
+    "demand_kinds",
     "derive_template",
     "mapped_plant_file",
     "overlap_of",

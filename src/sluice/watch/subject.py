@@ -1,8 +1,8 @@
 """What a watch judges by: a plant's rules, a detector, or both, and the channels these read."""
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -33,6 +33,7 @@ class Subject:
     names: tuple[str, ...]  # of the channels that they read
     stride_s: float
     identity: str  # hash of rules and model: a state belongs to exactly these
+    lacking: tuple[str, ...] = ()  # points whose provisional limits are left out: no tag is one
 
     @property
     def borrowed(self) -> tuple[str, ...]:
@@ -42,11 +43,21 @@ class Subject:
         return (*(("thresholds",) if lent else ()), *(("rules",) if provisional else ()))
 
 
-def subject_of(rules: RuleSet | None, detector: Detector | None, *, plant: str = "") -> Subject:
+def subject_of(
+    rules: RuleSet | None,
+    detector: Detector | None,
+    *,
+    plant: str = "",
+    points: Collection[str] | None = None,
+) -> Subject:
     """Combine rules and detector; refuse a pair that reads rows at different strides.
 
-    Without rules of its own, a watch takes those that the detector was calibrated with.
+    Without rules of its own, a watch takes those that the detector was calibrated with. `points`
+    are what the tags of a mapped plant are: provisional limits of others are left out.
     """
+    lacking: tuple[str, ...] = ()
+    if rules is not None and rules.provisional and points is not None:
+        rules, lacking = _limits_of(rules, points)
     if rules is None and detector is not None and detector.fusion:
         rules = detector.fusion.physics.rules
     if rules is None and detector is None:
@@ -76,7 +87,26 @@ def subject_of(rules: RuleSet | None, detector: Detector | None, *, plant: str =
         names=tuple(names),
         stride_s=strides[0],
         identity=digest.hexdigest(),
+        lacking=lacking,
     )
+
+
+def _limits_of(rules: RuleSet, points: Collection[str]) -> tuple[RuleSet, tuple[str, ...]]:
+    """Return provisional rules without the limits of points that a plant lacks, and those points.
+
+    Other plants have these points. Rules of the plant's own never name a channel that it lacks.
+    """
+    read = {name for rule in rules.invariants for name in rule.relation.channels}
+    lacking = tuple(sorted(read - set(points)))
+    kept = tuple(
+        rule for rule in rules.invariants if not set(rule.relation.channels) & set(lacking)
+    )
+    if not kept:
+        raise SettingError(
+            "the plant file maps no tag to a point that the provisional rules limit; map the tags "
+            "('sluice plant map')"
+        )
+    return replace(rules, invariants=kept), lacking
 
 
 def _fingerprint(detector: Detector) -> bytes:

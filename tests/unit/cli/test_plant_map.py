@@ -1,15 +1,19 @@
 """`coordinator template` and `plant map`: what they print, write and refuse."""
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from sluice.cli.app import app
 from sluice.errors import SettingError
+from sluice.invariants import Invariant, Profile, RuleSet, Term, Tie, save_rules
 from sluice.lab.plants import VariedSite, simulate, varied_site
-from sluice.telemetry import FileLayout, read_plant_file, read_record, write
+from sluice.telemetry import FileLayout, Record, read_plant_file, read_record, write
 
 RUN = CliRunner()
 
@@ -37,12 +41,14 @@ def site(folder: Path) -> VariedSite:
     return site
 
 
-def mapped(folder: Path, *more: str, record: str = "north.parquet") -> tuple[int, str]:
+def mapped(
+    folder: Path, *more: str, record: str = "north.parquet", template: str = "template.json"
+) -> tuple[int, str]:
     result = RUN.invoke(
         app,
         [
             *("plant", "map", str(folder / record)),
-            *("--template", str(folder / "template.json"), *more),
+            *("--template", str(folder / template), *more),
         ],
     )
     if isinstance(result.exception, SettingError):
@@ -117,6 +123,67 @@ def test_a_tag_without_an_equals_sign_is_no_decision(folder: Path, site: VariedS
     code, text = mapped(folder, "--set", site.record.names[0])
     assert code == 2
     assert "write TAG=POINT with a tag of the record" in " ".join(text.split())
+
+
+def test_the_plants_own_rules_tell_twins_apart(folder: Path) -> None:
+    """Two pumps with one reading: only rules tie each to its tank, and only rules of these tags."""
+    record = read_record(folder / "reference.parquet")
+    values = np.array(record.values)
+    values[:, record.index("F_PU2")] = values[:, record.index("F_PU1")]
+    span = record.channel("F_PU1").span
+    twins = replace(
+        record.with_values(values),
+        channels=tuple(
+            replace(each, span=span) if each.name == "F_PU2" else each for each in record.channels
+        ),
+    )
+    other = {"F_PU1": "FT-2", "F_PU2": "FT-1"}  # numbered against the order of the points
+
+    def named(taken: Record, name: str, tags: Mapping[str, str]) -> Path:
+        channels = tuple(
+            replace(each, name=tags.get(each.name, each.name)) for each in taken.channels
+        )
+        write(replace(taken, channels=channels), folder / name, FileLayout.PARQUET)
+        ties = (("L_T1", "F_PU1"), ("L_T2", "F_PU2"))
+        tied = [tuple(tags.get(each, each) for each in pair) for pair in ties]
+        rules = RuleSet(
+            plant="line",
+            profile=Profile.HARDENED,
+            stride_s=taken.stride_s,
+            channels=channels,
+            invariants=tuple(
+                Invariant(
+                    relation=Tie(
+                        name="~".join(pair),
+                        channel=pair[1],
+                        terms=(Term(channel=pair[0], coefficient=1.0),),
+                        constant=0.0,
+                    ),
+                    tolerance=1.0,
+                )
+                for pair in tied
+            ),
+        )
+        save_rules(rules, folder / f"{name}.rules.json")
+        return folder / f"{name}.rules.json"
+
+    known = named(twins, "known.parquet", {})
+    own = named(twins, "own.parquet", other)
+    words = ("coordinator", "template", str(folder / "known.parquet"), "--rules")
+    out = ("--out", str(folder / "tied.json"))
+    assert RUN.invoke(app, [*words, str(known), *out]).exit_code == 0
+    strange = RUN.invoke(app, [*words, str(own), *out])
+    assert "does not have; give rules that were mined from these tags" in str(strange.exception)
+
+    def proposed(*more: str) -> dict[str, str]:
+        _, text = mapped(folder, *more, "--json", record="own.parquet", template="tied.json")
+        return {each["tag"]: each["proposed"] for each in json.loads(text)["tags"]}
+
+    assert proposed()["FT-1"] == "F_PU1"  # by number, which is wrong here
+    assert proposed("--rules", str(own))["FT-1"] == "F_PU2"
+    code, said = mapped(folder, "--rules", str(known), record="own.parquet")
+    assert code == 2
+    assert "read 'F_PU1', which record 'own' does not have" in said
 
 
 def test_a_site_of_the_lab_is_written(tmp_path: Path) -> None:

@@ -55,6 +55,19 @@ def test_a_lent_tail_gives_the_threshold_that_the_rows_would_give() -> None:
     )
 
 
+def test_hours_of_rows_do_not_lend_what_a_week_reaches() -> None:
+    """A tail that is carried too far gives a threshold that no attack passes."""
+    scores, rows = scores_of(0.016, seed=1)
+    tail = lend_tail(scores, rows, stride_s=STRIDE)
+    assert tail.rarest_rate == pytest.approx(1 / (20 * tail.weeks))
+    assert tail.rarest_rate > 3.0
+    at_rarest = tail.threshold(1.0, false_alarms_per_week=tail.rarest_rate)
+    assert tail.threshold(1.0, false_alarms_per_week=1.0) == at_rarest
+    assert tail.threshold(1.0, false_alarms_per_week=2 * tail.rarest_rate) < at_rarest
+    own = threshold_for(scores, rows, stride_s=STRIDE, false_alarms_per_week=1.0)
+    assert at_rarest * float(np.median(scores)) == pytest.approx(own.score, rel=1e-9)
+
+
 def test_the_tail_does_not_depend_on_the_unit_of_scores() -> None:
     scores, rows = scores_of(1, seed=2)
     one, other = (lend_tail(factor * scores, rows, stride_s=STRIDE) for factor in (1.0, 37.0))

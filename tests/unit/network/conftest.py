@@ -44,6 +44,7 @@ from sluice.network.wire.wire import Answerer, Direct
 from sluice.telemetry.reading import read_record
 from sluice.telemetry.writers.layout import FileLayout
 from sluice.telemetry.writers.write import write
+from sluice.template import Template
 
 IDLE = ("S_PU4", "on standby, never ran")
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -204,6 +205,7 @@ def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
         batch_deadline_s: float = 600.0,
         overlap_min: float = 1.0,
         lends: bool = False,
+        template: Template | None = None,
     ) -> Consortium:
         record, rules = line_files
         keys = tuple(SigningKey.generate() for _ in range(approvers))
@@ -230,6 +232,7 @@ def founder(line_files: tuple[Path, Path], tmp_path: Path) -> Founder:
             batch_deadline_s=batch_deadline_s,
             overlap_min=overlap_min,
             lends=lends,
+            template=template,
         )
         site = found_federation(tmp_path / "coordinator", plan, at=START)
         return Consortium(tmp_path, record, rules, site, keys)

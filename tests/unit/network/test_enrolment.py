@@ -22,7 +22,7 @@ from sluice.errors import RefusedError, SettingError, VerificationError
 from sluice.invariants.rulesfile import load_rules, parse_rules, seal_rules
 from sluice.network.coordinator.folder import CoordinatorFolder
 from sluice.network.coordinator.store import CoordinatorStore
-from sluice.network.plant.folder import PlantFolder, _demand_usable
+from sluice.network.plant.folder import PlantFolder, demand_usable
 from sluice.network.terms import Invitation, JoinRequest, write_document
 from sluice.network.training_rows import TrainingRows
 from tests.unit.conftest import Run
@@ -224,9 +224,9 @@ def test_an_invitation_lasts_as_long_as_the_operator_says(empty: Consortium) -> 
     invitation = empty.site.invite("north", at=START, lasts=timedelta(hours=2))
     assert invitation.expires == "2026-05-01T14:00:00.000000Z"
     until = START + timedelta(hours=2)
-    _demand_usable(invitation, at=until)
+    demand_usable(invitation, at=until)
     with pytest.raises(RefusedError, match="expired on 2026-05-01T14"):
-        _demand_usable(invitation, at=until + timedelta(microseconds=1))
+        demand_usable(invitation, at=until + timedelta(microseconds=1))
 
 
 def test_a_plant_and_a_coordinator_without_a_common_version_do_not_join(

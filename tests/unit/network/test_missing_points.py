@@ -15,7 +15,7 @@ from sluice.cli.plant.gain import gain_of
 from sluice.detector.moments.statistic import moment_statistic
 from sluice.errors import DocumentError, RefusedError, SettingError
 from sluice.federation.vote import point_support
-from sluice.invariants import Profile, mine, save_rules
+from sluice.invariants import Profile, load_rules, mine, save_rules
 from sluice.network.coordinator.founding import FederationPlan, found_federation
 from sluice.network.coordinator.sharing import statistics_in
 from sluice.network.plant.folder import PlantFolder
@@ -41,6 +41,7 @@ from .malicious_plant import Falsified
 Run = Callable[..., Outcome]
 NAMES = ("north", "south", "west")
 LACKING = "S_PU1"
+DIFFERS = "flow in l/s; the point is flow in no unit"
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +148,15 @@ def test_a_reference_of_another_kind_founds_no_federation_and_invitations_hold_t
     slower = replace(plan, template=derive_template(record.every(2)))
     with pytest.raises(SettingError, match="it has a row every 60 s, not 120 s"):
         found_federation(tmp_path / "other", slower, at=START)
+    litres = derive_template(record)
+    points = tuple(
+        replace(each, unit="l/s") if each.name == "F_PU1" else each for each in litres.points
+    )
+    with pytest.raises(RefusedError, match=r"F_PU1: flow in no unit; the point is flow in l/s$"):
+        found_federation(
+            tmp_path / "other", replace(plan, template=replace(litres, points=points)), at=START
+        )
+    assert not (tmp_path / "other").exists()
     fits = replace(plan, template=derive_template(record))
     site = found_federation(tmp_path / "same", fits, at=START)
     assert site.terms.template == fits.template
@@ -224,6 +234,38 @@ def test_a_record_with_too_few_points_is_refused_whatever_its_rules_name(
     refused = sluice("plant", "join", str(invitation), *named, "--out", str(out))
     assert refused.code == 3
     assert "10 of the federation's 11 points" in " ".join(refused.err.split())
+    assert not out.exists()
+
+
+def test_points_that_measure_something_else_are_refused_at_join_and_import(
+    line_files: tuple[Path, Path], founder: Founder, tmp_path: Path, sluice: Run
+) -> None:
+    """A plant whose tags have the points' names, in another unit, was not mapped."""
+    template = derive_template(read_record(line_files[0]))
+    made = founder("vote", detector="moments", members_min=3, template=template)
+    rules = load_rules(made.rules)
+    channels = tuple(
+        replace(each, unit="l/s") if each.name == "F_PU1" else each for each in rules.channels
+    )
+    told = rf"1 channels .*\n  F_PU1: {DIFFERS}$"
+    other = replace(rules, channels=channels)
+    request = made.request("north", 0)
+    save_rules(other, tmp_path / "other.json")
+    with pytest.raises(RefusedError, match=told):
+        replace(made, rules=tmp_path / "other.json").request("south", 1)
+    text = (tmp_path / "other.json").read_text(encoding="utf-8")
+    with pytest.raises(RefusedError, match=told):
+        made.site.enrol(replace(request, rules=text), at=made.clock())
+    plant_file = tmp_path / "litres.toml"
+    plant_file.write_text('[channels.F_PU1]\nunit = "l/s"\n', encoding="utf-8")
+    invitation, out = tmp_path / "west.invitation", tmp_path / "west"
+    write_document(made.site.invite("west", at=made.clock()), invitation, private=True)
+    named = ("--record", str(made.record), "--rules", str(made.rules), "--plant")
+    refused = sluice(
+        "plant", "join", str(invitation), *named, str(plant_file), "--out", str(out), "--json"
+    )
+    assert refused.code == 3
+    assert f"F_PU1: {DIFFERS}" in refused.err
     assert not out.exists()
 
 

@@ -34,8 +34,15 @@ from sluice.network.statistics import vote_of
 from sluice.network.terms import JoinRequest, read_document
 from sluice.network.training_rows import TrainingRows
 from sluice.network.wire.wire import Direct
-from sluice.telemetry import FileLayout, Label, write
-from sluice.template import derive_template
+from sluice.telemetry import (
+    FileLayout,
+    Label,
+    read_plant_file,
+    read_record,
+    write,
+    write_plant_file,
+)
+from sluice.template import derive_template, mapped_plant_file
 from tests.unit.conftest import Outcome
 from tests.varied_plants import VariedPlant, policy_for
 
@@ -106,7 +113,7 @@ def test_five_varied_sites_take_part_and_an_unlike_plant_is_refused(
     unlike = site.invite("unlike", at=START).terms
     other = simulate("treatment", seed=1, days=0.01)
     with pytest.raises(RefusedError, match=r"'unlike' has 0 of the federation's 11 points"):
-        unlike.demand_points(other.names, plant="unlike")
+        unlike.demand_points(other.channels, plant="unlike")
     store = CoordinatorStore(site.base)
     now = iter(START + timedelta(seconds=at) for at in range(10_000))
     service = coordinator_service(site, store, Direct(agents), clock=lambda: next(now))
@@ -169,15 +176,26 @@ def _watch_by_provisional_rules(folder: Path, sluice: Run) -> None:
     text = rules.read_text(encoding="utf-8")
     with pytest.raises(RulesFileError, match="serves 'sluice watch' only"):
         parse_rules(text, name="of 'late'")
-    names = set(newcomer.share.whole().names)
-    known = [each for each in limits.invariants if set(each.relation.channels) <= names]
-    save_rules(replace(limits, invariants=tuple(known)), rules)
-    watched = sluice(
-        "watch", record, "--replay", "--rules", str(rules), "--plant", plant, "--json"
-    ).out
-    summary = json.loads(watched.splitlines()[-1])["summary"]
+    words = ("watch", record, "--replay", "--rules", str(rules), "--plant")
+    summary = json.loads(sluice(*words, plant, "--json").out.splitlines()[-1])["summary"]
     assert summary["borrowed"] == ["rules"]
+    assert "lacking" not in summary
     assert summary["alarms"] <= 3  # of a clean day
+    limited = [rule.relation.channels for rule in limits.invariants]
+    lacked = min(name for names in limited for name in names)
+    declared = read_plant_file(plant)
+    fewer = {tag: each for tag, each in declared.points.items() if each.name != lacked}
+    lacking = folder / "lacking.toml"
+    write_plant_file(read_record(record), lacking, plant=mapped_plant_file(declared, fewer))
+    watched = sluice(*words, str(lacking), "--json").out
+    assert json.loads(watched.splitlines()[-1])["summary"]["lacking"] == [lacked]
+    told = f"this plant has no {lacked}: the provisional limits of these points are left out"
+    assert told in sluice(*words, str(lacking)).err
+    alone = tuple(rule for rule in limits.invariants if lacked in rule.relation.channels)
+    save_rules(replace(limits, invariants=alone), rules)
+    refused = sluice(*words, str(lacking))
+    assert refused.code == 2
+    assert "maps no tag to a point that the provisional rules limit" in refused.err
 
 
 def test_provisional_limits_lie_between_those_of_honest_members() -> None:

@@ -154,6 +154,36 @@ def test_placed_readings_have_the_templates_unit_and_size(
             assert placement.offset == 0.0
 
 
+@pytest.mark.parametrize("where", ["plant", "reference", "both"])
+@pytest.mark.parametrize(("tag", "unit", "factor"), [("L_T1", "cm", 0.01), ("F_PU1", "l/s", 3.6)])
+def test_a_reading_that_never_changes_has_no_size(
+    line_reference: Record, where: str, tag: str, unit: str, factor: float
+) -> None:
+    """Only its unit is converted: one reading does not say how large a plant is."""
+    values = np.array(line_reference.values)
+    values[:, line_reference.index(tag)] = 2.0
+    still = line_reference.with_values(values)
+    template = derive_template(line_reference if where == "plant" else still)
+    record = line_reference if where == "reference" else still
+    channels = tuple(
+        replace(each, unit=unit, span=None) if each.name == tag else each
+        for each in record.channels
+    )
+    placed = placements(replace(record, channels=channels), template, {tag: tag})[tag]
+    assert placed.factor == pytest.approx(factor)
+    assert placed.offset == 0.0
+
+
+def test_a_flow_that_runs_backwards_is_converted_only(
+    line_reference: Record, line_template: Template
+) -> None:
+    values = np.array(line_reference.values)
+    values[:, line_reference.index("F_PU1")] *= -1.0
+    record = line_reference.with_values(values)
+    placed = placements(record, line_template, {"F_PU1": "F_PU1"})["F_PU1"]
+    assert (placed.factor, placed.offset) == (1.0, 0.0)
+
+
 def test_codes_become_the_templates() -> None:
     treatment = simulate("treatment", seed=1, days=0.02)
     template = derive_template(treatment)
@@ -295,3 +325,39 @@ def test_meters_that_readings_tell_apart_are_no_twins(line_reference: Record, wh
     changed = replace(record, channels=channels, values=values)
     named = {point.name: point.twins for point in derive_template(changed).points}
     assert named["S_PU1" if what == "actuator" else "F_PU1"] == ()
+
+
+def _declared(record: Record, **change: object) -> Record:
+    """Return the record with F_PU1 declared otherwise."""
+    channels = tuple(
+        replace(each, **change) if each.name == "F_PU1" else each  # type: ignore[arg-type]
+        for each in record.channels
+    )
+    return replace(record, channels=channels)
+
+
+@pytest.mark.parametrize(
+    ("change", "role"),
+    [
+        ({"unit": "kPa"}, None),  # of another dimension
+        ({"role": Role.PRESSURE}, None),
+        ({"role": Role.OTHER}, Role.FLOW),  # nothing declares its role
+        ({"unit": "cubit"}, Role.FLOW),  # an unknown unit is no evidence
+        ({"unit": "l/s"}, Role.FLOW),
+    ],
+)
+def test_a_tag_is_no_point_of_another_role_or_dimension(
+    line_reference: Record, line_template: Template, change: dict[str, object], role: Role | None
+) -> None:
+    record = _declared(line_reference, **change)
+    matches = {m.tag: m for m in propose(record, line_template).matches}
+    point = matches["F_PU1"].point
+    assert (line_template.point(point).role if point else None) is role
+
+
+def test_a_tag_of_no_role_is_no_actuator(line_reference: Record) -> None:
+    """It may be any measured point; an actuator shows codes, and these are declared."""
+    actuators = line_reference.select([n for n in line_reference.names if n.startswith("S_")])
+    template = derive_template(actuators)
+    with pytest.raises(SettingError, match="another kind of plant"):
+        propose(_declared(line_reference.select(["F_PU1"]), role=Role.OTHER), template)

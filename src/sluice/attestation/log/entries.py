@@ -195,6 +195,12 @@ class StatisticChannel:
     step: Finite | None  # readings per register
 
 
+HANDED_OUT = (
+    "Members lend thresholds: the coordinator may hand all statistics to invited plants that have "
+    "too few rows to join."
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticTerms:
     """What plants sum, and how the sums become a vote; agreed before any plant has joined.
@@ -232,11 +238,12 @@ class StatisticTerms:
                 f" and summed in groups of at least {self.malicious + 2} plants, with the helper "
                 f"at {self.helper.url}"
             )
+        handed_out = f" {HANDED_OUT}" if self.lends else ""
         if self.limits is None:
-            return f"{bound}."
+            return f"{bound}.{handed_out}"
         covers = f"{self.limits.rows_min:,} rows and {self.limits.span_min_s:,} s"
         lowered = f" (lowered: {self.limits.lowered})" if self.limits.lowered else ""
-        return f"{bound}; each covers at least {covers}{lowered}."
+        return f"{bound}; each covers at least {covers}{lowered}.{handed_out}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import typer
 from sluice.attestation.systems import SystemName
 from sluice.cli.attest import warn_if_unsafe
 from sluice.cli.console import Json, Quiet, emit, out, warn, working
-from sluice.cli.coordinator.template import provisional, template
+from sluice.cli.coordinator.template import export_statistics, provisional, template
 from sluice.cli.options import PlantPath, open_record, range_of
 from sluice.cli.paths import (
     PolicyPath,
@@ -35,6 +35,7 @@ app = typer.Typer(
 
 app.command(name="template")(template)
 app.command(name="provisional")(provisional)
+app.command(name="export-statistics")(export_statistics)
 
 Folder = Annotated[
     Path,

@@ -1,4 +1,4 @@
-"""`sluice coordinator template` and `provisional`: what plants of one kind have in common."""
+"""`sluice coordinator template`, `provisional`, `export-statistics`: what plants have in common."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 from sluice.cli.console import Json, emit, out
-from sluice.cli.options import Every, PlantPath, RecordPath, SkipSeconds, open_record
+from sluice.cli.options import Every, PlantPath, RecordPath, SkipSeconds, open_record, ties_in
 from sluice.cli.paths import coordinators_folder, reads_file, writes_file
 from sluice.errors import SettingError
 
-__all__ = ["provisional", "template"]
+__all__ = ["export_statistics", "provisional", "template"]
 
 
 def template(
@@ -40,12 +40,10 @@ def template(
 
     Example: [bold]sluice coordinator template reference.parquet --out template.json[/bold]
     """
-    from sluice.invariants import load_rules
     from sluice.template import derive_template, write_template
 
     loaded = open_record(record, plant=plant_file, skip_s=skip_seconds, every=every)
-    ties = [rule.relation.channels for rule in load_rules(rules).invariants] if rules else []
-    derived = derive_template(loaded, name=name, ties=ties)
+    derived = derive_template(loaded, name=name, ties=ties_in(rules, loaded))
     write_template(derived, out_path)
     still = [point.name for point in derived.points if point.still]
     if json:
@@ -120,5 +118,46 @@ def provisional(
         out.print(
             f"{out_path}: {len(rules.invariants)} ranges and rates from the rules of "
             f"{len(members)} plants; provisional, for 'sluice watch' only",
+            markup=False,
+        )
+
+
+def export_statistics(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER", help="The coordinator's folder.", click_type=coordinators_folder()
+        ),
+    ],
+    out_path: Annotated[
+        Path, typer.Option("--out", help="The file to write.", click_type=writes_file())
+    ],
+    json: Json = False,
+) -> None:
+    """Export the members' statistics for an invited plant that has too few rows to join.
+
+    The plant makes its first detector of them ('sluice plant borrow') and checks them by the log
+    ('sluice coordinator export-log'). Only members that lend thresholds have agreed to this. The
+    file tells what every member's statistic tells, so send it over a channel that you trust.
+
+    Example: [bold]sluice coordinator export-statistics water --out members.bin[/bold]
+    """
+    from sluice.network.coordinator import export_statistics as exported
+
+    shared = exported(folder, out_path)
+    lending = sum(member.tail is not None for member in shared.members)
+    if json:
+        emit(
+            {
+                "statistics": str(out_path),
+                "members": list(shared.names),
+                "tails_lent": lending,
+                "hash": shared.digest,
+            }
+        )
+    else:
+        out.print(
+            f"{out_path}: statistics of {len(shared.members)} plants, {lending} with a tail (hash "
+            f"{shared.digest[:12]}); send it with the log to the plant that borrows",
             markup=False,
         )

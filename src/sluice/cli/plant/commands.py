@@ -29,6 +29,7 @@ from sluice.cli.paths import (
     writes_file,
     writes_folder,
 )
+from sluice.cli.plant.borrowing import borrow
 from sluice.cli.plant.disclosure import (
     disclosure_of,
     lending_of,
@@ -37,6 +38,7 @@ from sluice.cli.plant.disclosure import (
 )
 from sluice.cli.plant.gain import clean_rows, gain_of, show_gain, show_simulated
 from sluice.cli.plant.mapping import map_
+from sluice.cli.plant.voting import thresholds_in_words, vote_payload
 from sluice.errors import SettingError
 from sluice.files import demand_room, read_bounded, read_text
 from sluice.invariants import LARGEST_RULES, load_rules
@@ -53,6 +55,7 @@ app = typer.Typer(
 )
 
 app.command(name="map")(map_)
+app.command(name="borrow")(borrow)
 
 Folder = Annotated[
     Path,
@@ -108,7 +111,7 @@ def join(
     terms = document.terms
     warn_if_unsafe(terms.system)
     loaded = open_record(record, plant=plant_file, every=every)
-    terms.demand_points(loaded.names, plant=document.plant)
+    terms.demand_points(loaded.channels, plant=document.plant)
     start, stop = range_of(rows, loaded, option="--rows") if rows else (0, len(loaded))
     share = TrainingRows(
         record=str(record.resolve()),
@@ -321,7 +324,7 @@ def model(
             help="False alarms a week that a vote and the plant's rules may raise together.",
         ),
     ] = 1.0,
-    borrow: Annotated[
+    borrow_: Annotated[
         bool,
         typer.Option(
             "--borrow",
@@ -354,7 +357,7 @@ def model(
     plant = PlantFolder(folder)
     terms, share = plant.invitation.terms, plant.share
     summed = terms.statistic is not None
-    if borrow and not terms.lends:
+    if borrow_ and not terms.lends:
         raise SettingError(
             f"members of {terms.federation!r} lend no thresholds (its first log entry does not say "
             "so); give more clean rows, or found a federation with --lend-thresholds"
@@ -384,7 +387,7 @@ def model(
             own,
             rules=rules,
             false_alarms_per_week=false_alarms,
-            borrowed=borrow,
+            borrowed=borrow_,
             groups=plant.ledger().groups.in_force if terms.grouped else (),
         )
     else:
@@ -401,16 +404,18 @@ def model(
                 "hash": training.model,
                 "threshold": detector.threshold.score,
                 "clean_rows": len(own),
-                **_vote_payload(detector),
+                **vote_payload(detector),
             }
         )
     elif isinstance(detector.model, VotedModel):
         voted = detector.model
         rules_too = ", and so is one of this plant's rules" if detector.fusion else ""
+        replace_ = _until_own(detector) if borrow_ else ""
         out.print(
             f"{out_path}: {voted.needed} of {len(voted.members)} "
             f"{'groups' if terms.grouped else 'plants'}' votes are an alarm"
-            f"{rules_too} (hash {str(training.model)[:12]}); {_thresholds(detector, len(own))}",
+            f"{rules_too} (hash {str(training.model)[:12]}); "
+            f"{thresholds_in_words(detector, len(own))}{replace_}",
             markup=False,
         )
     else:
@@ -422,41 +427,12 @@ def model(
         )
 
 
-def _thresholds(detector: "Detector", rows: int) -> str:
-    """Return where the thresholds of a vote come from, in words."""
-    from sluice.detector import borrows_thresholds, voted_model
-
-    if not borrows_thresholds(detector):
-        return f"the thresholds are from {rows:,} clean rows of this plant"
-    voters = voted_model(detector).voters
-    lend = sum(voter.tail is not None for voter in voters)
+def _until_own(detector: "Detector") -> str:
+    """Return what a vote with borrowed thresholds lacks, and how the thresholds are replaced."""
     without = (
         "" if detector.fusion else "; this plant's rules are left out, with too few clean rows"
     )
-    return (
-        f"the thresholds are borrowed: {lend} of {len(voters)} members lend the tail of their "
-        f"scores, and {rows:,} clean rows of this plant give the usual score{without}. Replace "
-        "them with 'sluice model recalibrate' when there are more clean rows"
-    )
-
-
-def _vote_payload(detector: "Detector") -> dict[str, object]:
-    """Return who votes, as JSON; nothing for a detector that is no vote."""
-    from sluice.detector import VotedModel, borrows_thresholds
-
-    model = detector.model
-    if not isinstance(model, VotedModel):
-        return {}
-    return {
-        "kind": detector.kind,
-        "member_names": list(model.members),
-        "votes_needed": model.needed,
-        "malicious": model.malicious,
-        "borrowed": borrows_thresholds(detector),
-        "tails_lent": sum(voter.tail is not None for voter in model.voters),
-        "rules": detector.fusion is not None,
-        "statistics": {each.member: each.statistic for each in detector.training.contributions},
-    }
+    return f"{without}. Replace them with 'sluice model recalibrate' when there are more clean rows"
 
 
 @app.command()

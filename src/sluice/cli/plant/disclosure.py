@@ -55,6 +55,7 @@ class Lending:
 
     own: LentTail | None  # None: the batch is too short
     once_a_week: float | None  # the score that a clean week passes once, over the median score
+    rarest_rate: float | None  # false alarms a week: the batch is too short for rarer ones
     members: int  # in the last model
     lending: int  # of them
 
@@ -73,6 +74,7 @@ def lending_of(plant: PlantFolder, batch: Record) -> Lending | None:
     return Lending(
         own=own,
         once_a_week=None if own is None else own.threshold(1.0, false_alarms_per_week=1.0),
+        rarest_rate=None if own is None else own.rarest_rate,
         members=len(members),
         lending=sum(member.tail is not None for member in members),
     )
@@ -82,13 +84,25 @@ def show_lending(lending: Lending | None) -> None:
     """Print what this plant lends, and what it can borrow; nothing if members lend nothing."""
     if lending is None:
         return
+    out.print(
+        "the coordinator may hand the statistics and the tails of all members to invited plants "
+        "that have too few rows to join ('sluice coordinator export-statistics')",
+        markup=False,
+    )
     if lending.own is None:
         out.print("this plant lends no thresholds: its batch is too short for the tail of a score")
     else:
+        rate = max(lending.own.rarest_rate, 1.0)
+        often = "one alarm a week is" if rate == 1.0 else f"{rate:.3g} alarms a week are"
         out.print(
-            "this plant lends the tail of its own score to every member: one alarm a week is at "
+            f"this plant lends the tail of its own score to every member: {often} at "
             f"{lending.once_a_week:.3g} times the median score"
         )
+        if rate > 1.0:
+            out.print(
+                f"its batch is too short for a threshold of fewer than {rate:.3g} alarms a week; a "
+                "longer one lends more"
+            )
     if lending.members:
         out.print(
             f"{lending.lending} of {lending.members} members lend thresholds; 'sluice plant model "

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from sluice.cli.console import Json, emit, out
-from sluice.cli.options import Every, PlantPath, RecordPath, SkipSeconds, thinned
+from sluice.cli.options import Every, PlantPath, RecordPath, SkipSeconds, thinned, ties_in
 from sluice.cli.paths import reads_file, writes_file
 from sluice.errors import SettingError
 
@@ -34,7 +34,8 @@ def map_(
     rules: Annotated[
         Path | None,
         typer.Option(
-            help="The plant's own rules: which tags they tie is compared too.",
+            help="The plant's own rules, mined from these tags: which of them they tie is compared "
+            "too.",
             click_type=reads_file("a rules file"),
         ),
     ] = None,
@@ -72,7 +73,6 @@ def map_(
     Example: [bold]sluice plant map north.parquet --invitation north.invitation --out
     north.toml[/bold]
     """
-    from sluice.invariants import load_rules
     from sluice.telemetry import PlantFile, read_plant_file, read_with_settings, write_plant_file
     from sluice.template import mapped_plant_file, placements, propose
 
@@ -80,8 +80,7 @@ def map_(
     declared = read_plant_file(plant_file) if plant_file else PlantFile()
     read = read_with_settings(record, plant=_unmapped(declared))
     loaded = thinned(read.record, skip_s=skip_seconds, every=every)
-    ties = [rule.relation.channels for rule in load_rules(rules).invariants] if rules else []
-    proposal = propose(loaded, wanted, ties=ties)
+    proposal = propose(loaded, wanted, ties=ties_in(rules, loaded))
     decided = _decisions(decide or [], tags=loaded.names, template=wanted)
     points, open_ = _settled(proposal, decided, leave=leave)
     if json:

@@ -183,13 +183,9 @@ def watch(
         clear_rows=clear_rows,
         most_per_hour=most_per_hour,
     )
-    subject = _subject(rules_path, model)
-    if subject.borrowed and not request.quiet:
-        typer.echo(
-            f"sluice: borrowed from other plants: {', '.join(subject.borrowed)}; replace them when "
-            "this plant has more clean rows",
-            err=True,
-        )
+    subject = _subject(rules_path, model, plant)
+    if not request.quiet:
+        _tell_borrowed(subject)
     with _one_core():
         if replay:
             from sluice.cli.watch.replay import replayed
@@ -229,13 +225,37 @@ def _refuse(request: WatchRequest, *, replay: bool, thinned: bool) -> None:
         raise SettingError("--nodes is about OPC UA; drop it, or give opc.tcp://HOST:PORT")
 
 
-def _subject(rules_path: Path | None, model: Path | None) -> "Subject":
+def _subject(rules_path: Path | None, model: Path | None, plant: Path | None) -> "Subject":
     from sluice.detector import load_detector
     from sluice.invariants import load_rules
+    from sluice.telemetry import read_plant_file
     from sluice.watch import subject_of
 
     rules = load_rules(rules_path, provisional=True) if rules_path else None
-    return subject_of(rules, load_detector(model) if model else None)
+    points = None
+    if rules is not None and rules.provisional and plant is not None:
+        declared = read_plant_file(plant)
+        if declared.points:
+            points = {
+                each.point.name if each.point else tag for tag, each in declared.channels.items()
+            }
+    return subject_of(rules, load_detector(model) if model else None, points=points)
+
+
+def _tell_borrowed(subject: "Subject") -> None:
+    """Tell on stderr what is borrowed, and which borrowed limits this plant cannot use."""
+    if subject.borrowed:
+        typer.echo(
+            f"sluice: borrowed from other plants: {', '.join(subject.borrowed)}; replace them when "
+            "this plant has more clean rows",
+            err=True,
+        )
+    if subject.lacking:
+        typer.echo(
+            f"sluice: this plant has no {', '.join(subject.lacking)}: the provisional limits of "
+            "these points are left out",
+            err=True,
+        )
 
 
 def _sinks(addresses: list[str] | None) -> "tuple[Sink, ...]":

@@ -143,6 +143,8 @@ def _summary(
     }
     if watching.parts.subject.borrowed:
         summary["borrowed"] = list(watching.parts.subject.borrowed)
+    if watching.parts.subject.lacking:
+        summary["lacking"] = list(watching.parts.subject.lacking)
     if record.attack_segments:
         summary["attacks"] = len(record.attack_segments)
         summary["attacks_detected"] = attacks_found(record, shown)

@@ -17,6 +17,7 @@ import numpy as np
 from sluice.arrays import Floats, Ints
 from sluice.detector.tails import (
     FEWEST_PEAKS,
+    FURTHEST,
     SHAPES,
     WEEK_S,
     Pareto,
@@ -65,16 +66,22 @@ class LentTail:
                 f"{SHAPES[0]:g} to {SHAPES[1]:g}"
             )
 
+    @property
+    def rarest_rate(self) -> float:
+        """The fewest false alarms a week that the member's rows set a threshold for."""
+        return 1 / (FURTHEST * self.weeks)
+
     def threshold(self, median: float, *, false_alarms_per_week: float) -> float:
         """Return the score for so many false alarms a week, where the median clean score is this.
 
-        It is cautious by the sampling error of the member's peaks, as an own threshold is.
+        It is cautious by the sampling error of the member's peaks, as an own threshold is. If the
+        member's rows are too few for such rare alarms, it is the score of their `rarest_rate`.
         """
-        wanted = false_alarms_per_week * self.weeks
-        if not 0 < wanted < math.inf:
+        if not 0 < false_alarms_per_week < math.inf:
             raise SettingError(
                 f"the number of false alarms a week must be above 0, got {false_alarms_per_week}"
             )
+        wanted = max(false_alarms_per_week, self.rarest_rate) * self.weeks
         excess = Pareto(scale=self.scale, shape=self.shape).excess(
             cautious_share(wanted, self.peaks)
         )

@@ -1,3 +1,4 @@
+from .exporting import export_statistics
 from .folder import CoordinatorFolder
 from .founding import REFERENCE, FederationPlan, coordinator_service, detector, found_federation
 from .hosting import hosted, wait_for_plants
@@ -39,6 +40,7 @@ __all__ = [
     "coordinator_service",
     "detector",
     "ending_certificates",
+    "export_statistics",
     "found_federation",
     "go_back",
     "hosted",

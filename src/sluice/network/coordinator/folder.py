@@ -360,8 +360,7 @@ class CoordinatorFolder:
             _demand_protocol(request)
             _demand_node_key(request)
             rules = parse_rules(request.rules, name=f"of {request.plant!r}")
-            names = [channel.name for channel in rules.channels]
-            self.terms.demand_points(names, plant=request.plant)
+            self.terms.demand_points(rules.channels, plant=request.plant)
             last = {m.name: _rules(m) for m in store.members()}.get(request.plant)
             agreement = self.agreement(rules)
             self._demand_fitting(request.plant, agreement, store)

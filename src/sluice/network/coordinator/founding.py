@@ -73,7 +73,7 @@ from sluice.network.terms import (
 from sluice.network.training_rows import TrainingRows
 from sluice.network.wire import LARGEST_ANSWER, Wire
 from sluice.telemetry import WINDOW_ROWS, Record, Scaler, feature_names
-from sluice.template import Template
+from sluice.template import Template, demand_kinds
 
 __all__ = ["FederationPlan", "coordinator_service", "detector", "found_federation"]
 
@@ -296,6 +296,7 @@ def _demand_points(reference: Record, template: Template) -> None:
             "template from the reference ('sluice coordinator template'), or map its tags "
             "('sluice plant map')"
         )
+    demand_kinds(reference.channels, template, plant=reference.name)
 
 
 def _framing(reference: Record, plan: FederationPlan) -> Framing:

@@ -1,3 +1,4 @@
+from .borrowing import borrowed_vote
 from .disclosure import Disclosure
 from .folder import PlantFolder
 from .gain import Gain, Own, measured_gain
@@ -14,6 +15,7 @@ __all__ = [
     "PlantFolder",
     "VoteFigures",
     "VoteGain",
+    "borrowed_vote",
     "last_model",
     "last_statistics",
     "measured_gain",

@@ -58,7 +58,7 @@ from sluice.network.terms import (
 from sluice.network.training_rows import TrainingRows
 from sluice.network.wire import PROTOCOLS, Issued, certificate_ends, write_certificate
 
-__all__ = ["PlantFolder"]
+__all__ = ["PlantFolder", "demand_usable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +85,10 @@ class PlantFolder:
         """
         if folder.exists() and any(folder.iterdir()):
             raise SettingError(f"{folder} is not empty; name a new folder for the plant")
-        _demand_usable(invitation, at=at)
+        demand_usable(invitation, at=at)
         issued = _usable(invitation)
         terms = invitation.terms
-        terms.demand_points([each.name for each in rules.channels], plant=invitation.plant)
+        terms.demand_points(rules.channels, plant=invitation.plant)
         system = find_system(terms.system, reveal_rows=reveal_rows, statistic=terms.binds)
         private_folder(folder / "private")
         plant = cls(folder)
@@ -284,7 +284,8 @@ class PlantFolder:
         )
 
 
-def _demand_usable(invitation: Invitation, *, at: datetime) -> None:
+def demand_usable(invitation: Invitation, *, at: datetime) -> None:
+    """Raise if an invitation has expired, or is in a protocol that this software does not speak."""
     if instant(at) > invitation.expires:
         raise RefusedError(
             f"the invitation of {invitation.plant!r} expired on {invitation.expires}; ask the "

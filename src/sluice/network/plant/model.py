@@ -19,6 +19,7 @@ from sluice.detector import Autoencoder, Detector, Parameters, TrainingSummary, 
 from sluice.errors import VerificationError
 from sluice.files import atomically
 from sluice.invariants import RuleSet
+from sluice.network.handout import handout, read_handout
 from sluice.network.statistics import MemberStatistic, MemberStatistics, encoded, vote_of
 from sluice.network.terms import FederationTerms
 from sluice.network.wire import model_hash, read_parameters
@@ -36,7 +37,6 @@ __all__ = [
 ]
 
 FILE = "model.weights"
-ROUND_BYTES = 8
 SHARED = tuple(
     f'"kind":"{kind}"'.encode() for kind in ("pledged", "revealed", "aggregated", "recovered")
 )
@@ -62,7 +62,7 @@ class SeenStatistics:
 def keep_model(folder: Path, raw: bytes, *, round_: int) -> None:
     """Save the model with which a round was opened, or that was handed out after it."""
     with atomically(folder / FILE, private=True) as draft:
-        draft.write_bytes(round_.to_bytes(ROUND_BYTES, "big") + raw)
+        draft.write_bytes(handout(raw, round_=round_))
 
 
 def last_model(folder: Path, *, count: int) -> SeenModel | None:
@@ -70,11 +70,10 @@ def last_model(folder: Path, *, count: int) -> SeenModel | None:
     path = folder / FILE
     if not path.exists():
         return None
-    raw = path.read_bytes()
-    round_ = int.from_bytes(raw[:ROUND_BYTES], "big")
+    round_, raw = read_handout(path.read_bytes())
     if round_ == 0:
         return None  # the initial weights, equal for all plants
-    return SeenModel(round=round_, parameters=read_parameters(raw[ROUND_BYTES:], count=count))
+    return SeenModel(round=round_, parameters=read_parameters(raw, count=count))
 
 
 def last_statistics(folder: Path, terms: FederationTerms) -> SeenStatistics | None:
@@ -82,9 +81,9 @@ def last_statistics(folder: Path, terms: FederationTerms) -> SeenStatistics | No
     path = folder / FILE
     if not path.exists():
         return None
-    raw = path.read_bytes()
-    shared = MemberStatistics.from_canonical(raw[ROUND_BYTES:], terms.summed)
-    return SeenStatistics(round=int.from_bytes(raw[:ROUND_BYTES], "big"), shared=shared)
+    round_, raw = read_handout(path.read_bytes())
+    shared = MemberStatistics.from_canonical(raw, terms.summed)
+    return SeenStatistics(round=round_, shared=shared)
 
 
 def demand_logged(shared: MemberStatistics, log: Path, ledger: Ledger) -> None:
