@@ -5,7 +5,7 @@ from typing import Final
 
 from sluice.errors import SettingError
 
-__all__ = ["USUAL_LOG", "Cut", "cut_of"]
+__all__ = ["Cut", "cut_of"]
 
 LEAST_LOG: Final = 8  # of the rows of a segment; the core's limit
 USUAL_LOG: Final = 12
