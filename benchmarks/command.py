@@ -146,7 +146,7 @@ def _scaling(
     silent = quiet or json
     with working(f"simulating and mining {plant!r}", quiet=silent):
         subject = bench_attest.subject(plant, rows=max(sizes))
-    with counted("proofs", len(sizes), quiet=silent) as advance:
+    with counted("batches", len(sizes), quiet=silent) as advance:
         measured = bench_scaling.bench_scaling(subject, rows=sizes, advance=advance)
     if page is not None:
         with atomically(page) as draft:

@@ -1,12 +1,15 @@
 """`attest-full --scaling`: how the cost of a proof grows with the rows of a batch.
 
-Forty batches from 300 to 100,000 rows and one of 524,288 rows are proven once each, with the
-statistic of the default detector. A straight line is fitted to the times of the forty.
+Forty batches from 300 to 100,000 rows and one of 524,288 rows are proven, with the statistic of the
+default detector. A straight line is fitted to the times of the forty. How long the proof of work
+takes is left to chance, and in a short proof that matters: short batches are proven several times,
+and their median counts. A first proof is not counted: it reads the program from disk.
 Memory is read from `/proc`, so this benchmark needs Linux.
 """
 
 import os
 import resource
+import statistics
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -27,8 +30,10 @@ __all__ = [
     "LONGEST",
     "SIZES",
     "Point",
+    "Proven",
     "Scaling",
     "bench_scaling",
+    "enough",
     "furthest",
     "page",
     "payload",
@@ -40,36 +45,78 @@ SIZES = tuple(round(LEAST * (MOST / LEAST) ** (at / (COUNT - 1))) for at in rang
 LONGEST = 524_288
 POLL_S = 0.02
 PATIENCE_S = 3_600
+SHORT = 5_000
+"""Batches of fewer rows are proven `LEAST_RUNS` times or more often."""
+LEAST_RUNS, RUNS_S = 5, 10.0  # batches of any length are proven for about so many seconds
 FURTHEST, PEAK_BYTES = 1.25, 1_000_000_000  # targets
 HEAD = """# Cost of a proof by the rows of its batch
 
 Written by `python -m benchmarks attest-full --scaling --out docs/results/scaling.md`. Batches of
 `{plant}` under hardened rules, with the statistic of `moments`: {columns} columns, at least {bits}
-proven bits, zero knowledge. Each batch is proven once, in a new prover process, from the record to
-the proof. More than 4,096 rows are a chain of segments. The machine had {processors} processors and
-a load of {load:.1f} at the start. *Processor* is the time of all threads of the prover, *memory*
-its peak.
+proven bits, zero knowledge. Each proof is made in a new prover process, from the record to the
+proof. More than 4,096 rows are a chain of segments. The machine had {processors} processors and a
+load of {load:.1f} at the start.
+
+Every batch is proven as often as fits into {seconds:.0f} seconds, but at least once, and at least
+{least} times below {short:,} rows: the proof of work takes longer in one proof than in another, at
+random. *Prove* is the median (smallest to largest) of all *proofs*. *Processor* is the time of all
+threads of the prover, *a row* this time divided by the rows, *verify* the time to verify a proof
+and *proof* its size, all medians; *memory* is the largest peak of the prover. One proof before the
+first is not counted.
 
 """
 NOTE = """
-The line is that of the {count} batches up to {most:,} rows with the smallest sum of squared
-relative errors. The ratio is that of the larger to the smaller of a batch's time and the line's.
+The line is that of the medians of {count} batches up to {most:,} rows with the smallest sum of
+squared relative errors. The ratio is that of the larger to the smaller of a batch's time and the
+line's. *To the line* is a batch's time divided by the line's.
 
-| rows | segments | prove | processor | a row | memory | verify | proof |
-|---|---|---|---|---|---|---|---|"""
+| rows | segments | proofs | prove | to the line | processor | a row | memory | verify | proof |
+|---|---|---|---|---|---|---|---|---|---|"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
-    """One batch, proven once."""
+class Proven:
+    """One proof."""
 
-    rows: int
-    segments: int
     seconds: float
     cpu_s: float
     peak_bytes: int
     verify_s: float
     proof_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One batch, proven once or more often."""
+
+    rows: int
+    segments: int
+    proofs: tuple[Proven, ...]
+
+    @property
+    def seconds(self) -> float:
+        """The median time to prove."""
+        return statistics.median(proof.seconds for proof in self.proofs)
+
+    @property
+    def cpu_s(self) -> float:
+        """The median processor time to prove, over all threads."""
+        return statistics.median(proof.cpu_s for proof in self.proofs)
+
+    @property
+    def verify_s(self) -> float:
+        """The median time to verify."""
+        return statistics.median(proof.verify_s for proof in self.proofs)
+
+    @property
+    def proof_bytes(self) -> int:
+        """The median size of a proof."""
+        return round(statistics.median(proof.proof_bytes for proof in self.proofs))
+
+    @property
+    def peak_bytes(self) -> int:
+        """The largest memory of a prover."""
+        return max(proof.peak_bytes for proof in self.proofs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,12 +136,13 @@ class Scaling:
 
 
 def bench_scaling(of: Subject, *, rows: Sequence[int], advance: Callable[[], None]) -> Scaling:
-    """Prove a batch of each size once; call `advance` after each."""
+    """Prove a batch of each size as often as its page says; call `advance` after each size."""
     demand_rows(of, rows)
     load = os.getloadavg()[0]
     bound = Full(binds=StatisticName.MOMENTS)
     circuit = bound.circuit(of.rules, HardenedPolicy(), rows_max=max(rows))
     points = []
+    _prove(of.unseen.rows(0, min(rows)), circuit)
     for wanted in rows:
         points.append(_point(of.unseen.rows(0, wanted), circuit))
         advance()
@@ -109,6 +157,22 @@ def bench_scaling(of: Subject, *, rows: Sequence[int], advance: Callable[[], Non
 
 
 def _point(batch: Record, circuit: Circuit) -> Point:
+    """Prove a batch as often as fits into the time, and often enough."""
+    rows, proofs = len(batch), [_prove(batch, circuit)]
+    while not enough(rows, [proof.seconds for proof in proofs]):
+        proofs.append(_prove(batch, circuit))
+    segments = Full().cut(rows, circuit).segments(rows)
+    return Point(rows=rows, segments=segments, proofs=tuple(proofs))
+
+
+def enough(rows: int, times: Sequence[float]) -> bool:
+    """Return whether a batch was proven often enough, or one proof more would take too long."""
+    if rows < SHORT and len(times) < LEAST_RUNS:
+        return False
+    return sum(times) + statistics.median(times) > RUNS_S
+
+
+def _prove(batch: Record, circuit: Circuit) -> Proven:
     system, rows = Full(patience_s=PATIENCE_S), len(batch)
     statistic = batch_statistic(batch, circuit)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -127,9 +191,7 @@ def _point(batch: Record, circuit: Circuit) -> Point:
         proof=proof,
         statistic=statistic,
     )
-    return Point(
-        rows=rows,
-        segments=system.cut(rows, circuit).segments(rows),
+    return Proven(
         seconds=seconds,
         cpu_s=after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
         peak_bytes=peak.found,
@@ -202,7 +264,17 @@ def payload(measured: Scaling) -> dict[str, object]:
             {"of": name, "start_s": start, "row_s": slope, "furthest": ratio}
             for name, start, slope, ratio in _lines(measured)
         ],
-        "batches": [asdict(point) for point in measured.points],
+        "batches": [
+            {
+                **asdict(point),
+                "seconds": point.seconds,
+                "cpu_s": point.cpu_s,
+                "peak_bytes": point.peak_bytes,
+                "verify_s": point.verify_s,
+                "proof_bytes": point.proof_bytes,
+            }
+            for point in measured.points
+        ],
     }
 
 
@@ -227,6 +299,9 @@ def page(measured: Scaling) -> str:
         bits=measured.proven_bits,
         processors=measured.processors,
         load=measured.load,
+        seconds=RUNS_S,
+        least=LEAST_RUNS,
+        short=SHORT,
     )
     lines = [
         f"- **Straight line, {name}**: {start:.2f} s + {slope * 1e6:.0f} us a row. The largest "
@@ -234,29 +309,40 @@ def page(measured: Scaling) -> str:
         for name, start, slope, ratio in _lines(measured)
     ]
     note = NOTE.format(count=len(measured.fitted()), most=MOST)
-    batches = [f"| {' | '.join(_cells(point))} |" for point in measured.points]
+    batches = [f"| {' | '.join(cells)} |" for cells in _cells(measured)]
     return head + "\n".join([*lines, note, *batches]) + "\n"
 
 
-def _cells(point: Point) -> tuple[str, ...]:
-    return (
-        f"{point.rows:,}",
-        str(point.segments),
-        f"{point.seconds:.2f} s",
-        f"{point.cpu_s:.2f} s",
-        f"{1e6 * point.cpu_s / point.rows:.0f} us",
-        f"{point.peak_bytes / 1e6:,.0f} MB",
-        f"{1e3 * point.verify_s:.0f} ms",
-        f"{point.proof_bytes / 1e3:,.0f} kB",
-    )
+def _cells(measured: Scaling) -> list[tuple[str, ...]]:
+    """Return the cells of every batch."""
+    (_, start, slope, _), *_ = _lines(measured) or [("", 0.0, 0.0, 0.0)]
+
+    def cells(point: Point) -> tuple[str, ...]:
+        line = start + slope * point.rows
+        times = [proof.seconds for proof in point.proofs]
+        spread = f" ({min(times):.2f} to {max(times):.2f})" if len(times) > 1 else ""
+        return (
+            f"{point.rows:,}",
+            str(point.segments),
+            str(len(times)),
+            f"{point.seconds:.2f} s{spread}",
+            f"x {point.seconds / line:.2f}" if line else "",
+            f"{point.cpu_s:.2f} s",
+            f"{1e6 * point.cpu_s / point.rows:.0f} us",
+            f"{point.peak_bytes / 1e6:,.0f} MB",
+            f"{1e3 * point.verify_s:.0f} ms",
+            f"{point.proof_bytes / 1e3:,.0f} kB",
+        )
+
+    return [cells(point) for point in measured.points]
 
 
 def show(measured: Scaling) -> None:
     """Print every batch, and how far they are from a straight line."""
-    columns = ("rows", "segments", "prove", "CPU", "a row", "memory", "verify", "proof")
-    drawn = table("python -m benchmarks attest-full --scaling", *columns)
-    for point in measured.points:
-        drawn.add_row(*_cells(point))
+    columns = ("rows", "segments", "proofs", "prove", "to the line", "CPU", "a row", "memory")
+    drawn = table("python -m benchmarks attest-full --scaling", *columns, "verify", "proof")
+    for cells in _cells(measured):
+        drawn.add_row(*cells)
     out.print(drawn)
     for name, start, slope, ratio in _lines(measured):
         out.print(

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks.exactness.plants import Plant, draw_plant
+from benchmarks.exactness.plants import ROWS, Plant, draw_plant
 from sluice.admission import Gate, HardenedPolicy
 from sluice.arrays import Ints
 from sluice.attestation.systems.full import Statement, derive
@@ -142,9 +142,9 @@ def _counts(case: Case, measured: Measurement) -> dict[str, int]:
     return counts
 
 
-def draw_case(rng: np.random.Generator) -> Case:
+def draw_case(rng: np.random.Generator, *, rows: range = ROWS) -> Case:
     """Draw a plant and fit budgets to its rows."""
-    plant = draw_plant(rng)
+    plant = draw_plant(rng, rows=rows)
     count = plant.rows.count
     measured = measure(plant.rules, plant.record(plant.rows))
     facts = _facts(rng, plant, measured)

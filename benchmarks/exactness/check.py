@@ -11,6 +11,7 @@ import numpy as np
 from benchmarks.exactness.batches import draw_batch
 from benchmarks.exactness.cases import Case, draw_case
 from benchmarks.exactness.core import committed, examined, planes_of
+from benchmarks.exactness.plants import ROWS
 from benchmarks.exactness.shards import Shards, shards_of
 from benchmarks.exactness.shown import shown
 from sluice import _attest
@@ -27,11 +28,14 @@ __all__ = [
     "Tally",
     "cached_shards",
     "check_case",
+    "check_chain",
     "check_proof",
     "check_shard",
 ]
 
 BATCHES = 25  # of one case
+CHAIN_ROWS, LOG_ROWS = range(300, 800), 8
+"""Rows of a batch that is proven in segments of 256: two to four of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +159,20 @@ class JudgedBatch:
 def check_proof(drawn: Drawn) -> Proven:
     """Prove a batch that uses all of alpha; with one row less of budget it must not be provable."""
     rng = stream(drawn.seed, "exactness with proofs", drawn.index)
-    case, record, violating = _at_the_edge(rng)
+    return _proven(rng, f"seed {drawn.seed}, proof {drawn.index}", rows=ROWS)
+
+
+def check_chain(drawn: Drawn) -> Proven:
+    """Do the same with a longer batch that is proven in segments."""
+    rng = stream(drawn.seed, "exactness with chains", drawn.index)
+    where = f"seed {drawn.seed}, chain {drawn.index}"
+    return _proven(rng, where, rows=CHAIN_ROWS, log_rows=LOG_ROWS)
+
+
+def _proven(
+    rng: np.random.Generator, where: str, *, rows: range, log_rows: int | None = None
+) -> Proven:
+    case, record, violating = _at_the_edge(rng, rows)
     at, beyond = case.with_alpha(violating), case.with_alpha(violating - 1)
     wrong = ""
     if beyond.gate.judge(record).admitted:
@@ -166,12 +183,12 @@ def check_proof(drawn: Drawn) -> Proven:
     enough, less = (each.statement.budget_content(len(record)) for each in (at, beyond))
     commitment, proof = core.commit(planes, salt), b""
     try:
-        proof = core.prove(enough, planes, salt, context)
+        proof = core.prove(enough, planes, salt, context, log_rows=log_rows)
         core.verify(enough, len(record), commitment, context, proof)
     except (_attest.RefusedBatchError, _attest.InvalidProofError) as refused:
         wrong = f"at its budget: {refused}"
     try:
-        core.prove(less, planes, salt, context)
+        core.prove(less, planes, salt, context, log_rows=log_rows)
         wrong = "a proof is made one row beyond the budget"
     except _attest.RefusedBatchError:
         pass
@@ -180,14 +197,14 @@ def check_proof(drawn: Drawn) -> Proven:
         wrong = "a proof is valid for a smaller budget than its own"
     except _attest.InvalidProofError:
         pass
-    where = f"seed {drawn.seed}, proof {drawn.index}: {wrong}" if wrong else ""
-    return Proven(rows=len(record), violating=violating, proof_bytes=len(proof), wrong=where)
+    error = f"{where}: {wrong}" if wrong else ""
+    return Proven(rows=len(record), violating=violating, proof_bytes=len(proof), wrong=error)
 
 
-def _at_the_edge(rng: np.random.Generator) -> tuple[Case, Record, int]:
+def _at_the_edge(rng: np.random.Generator, lengths: range) -> tuple[Case, Record, int]:
     """Draw until a batch is admitted with a budget of exactly its violating rows."""
     while True:
-        case = draw_case(rng)
+        case = draw_case(rng, rows=lengths)
         _, rows = draw_batch(rng, case)
         record = case.plant.record(rows)
         violating = int(measure(case.rules, record).violating.sum())

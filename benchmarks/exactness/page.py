@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from benchmarks.exactness.check import Proven, Tally
+from benchmarks.exactness.check import LOG_ROWS, Proven, Tally
 from benchmarks.exactness.forgeries import ForgeryCounts
 
 __all__ = ["Run", "page"]
@@ -16,6 +16,7 @@ class Run:
     seed: int
     tally: Tally
     proofs: tuple[Proven, ...]
+    chains: tuple[Proven, ...]
     shards: tuple[tuple[str, tuple[Proven, ...]], ...]
     forgeries: tuple[tuple[str, tuple[ForgeryCounts, ...]], ...]
     skipped: tuple[str, ...]
@@ -26,7 +27,7 @@ class Run:
     @property
     def wrong(self) -> tuple[str, ...]:
         """All errors."""
-        proofs = [each.wrong for each in self.proofs if each.wrong]
+        proofs = [each.wrong for each in (*self.proofs, *self.chains) if each.wrong]
         shards = [each.wrong for _, proven in self.shards for each in proven if each.wrong]
         forgeries = [each for _, of in self.forgeries for counts in of for each in counts.wrong]
         batches = (*self.tally.disagreements, *self.tally.unbroken)
@@ -70,7 +71,7 @@ def page(run: Run) -> str:
         parts.append(
             "**The run reached its time limit: the page covers only what was done by then.**"
         )
-    parts += [*_batches(run), *_proofs(run), *_shards(run), *_forgeries(run)]
+    parts += [*_batches(run), *_proofs(run), *_chains(run), *_shards(run), *_forgeries(run)]
     if run.wrong:
         parts += ["## Errors", "\n".join(f"- {each}" for each in run.wrong)]
     parts.append(f"The run took {run.minutes:.0f} minutes.")
@@ -128,17 +129,26 @@ def _verdicts(tally: Tally, kind: str) -> tuple[str, ...]:
 
 
 def _proofs(run: Run) -> list[str]:
-    if not run.proofs:
+    return _at_the_limit("## Proofs at the limit of alpha", run.proofs, "")
+
+
+def _chains(run: Run) -> list[str]:
+    each = f", proven in segments of {1 << LOG_ROWS} rows"
+    return _at_the_limit("## Chains at the limit of alpha", run.chains, each)
+
+
+def _at_the_limit(title: str, proofs: Sequence[Proven], how: str) -> list[str]:
+    if not proofs:
         return []
-    sizes = [each.proof_bytes for each in run.proofs]
-    wrong = sum(bool(each.wrong) for each in run.proofs)
+    sizes = [each.proof_bytes for each in proofs]
+    wrong = sum(bool(each.wrong) for each in proofs)
     return [
-        "## Proofs at the limit of alpha",
+        title,
         (
-            f"There are {len(run.proofs):,} batches of {min(each.rows for each in run.proofs)} to "
-            f"{max(each.rows for each in run.proofs)} rows with "
-            f"{min(each.violating for each in run.proofs)} to "
-            f"{max(each.violating for each in run.proofs)} violating rows. If the budget equals "
+            f"There are {len(proofs):,} batches of {min(each.rows for each in proofs)} to "
+            f"{max(each.rows for each in proofs)} rows with "
+            f"{min(each.violating for each in proofs)} to "
+            f"{max(each.violating for each in proofs)} violating rows{how}. If the budget equals "
             "the number of violating rows, a proof is made and verified. If the budget is one "
             f"less, no proof is made, and the proof for the larger budget is invalid. {wrong} "
             f"batches failed. A proof has {min(sizes) / 1e3:.0f} to {max(sizes) / 1e3:.0f} kB."

@@ -22,7 +22,9 @@ from sluice.invariants import (
 )
 from sluice.telemetry import Channel, Record, Role
 
-__all__ = ["Plant", "Rows", "draw_plant"]
+__all__ = ["ROWS", "Plant", "Rows", "draw_plant"]
+
+ROWS = range(8, 65)  # of a batch
 
 START = np.datetime64("2024-03-01T00:00:00", "us")
 STRIDE = np.timedelta64(5, "s")
@@ -91,10 +93,10 @@ class Plant:
         return [actuator.name for actuator in self.actuators].index(channel)
 
 
-def draw_plant(rng: np.random.Generator) -> Plant:
+def draw_plant(rng: np.random.Generator, *, rows: range = ROWS) -> Plant:
     """Draw channels, couplings and tanks, run the plant, and complete its rules."""
     sketch = draw_sketch(rng)
-    count = int(rng.integers(8, 65))
+    count = int(rng.integers(rows.start, rows.stop))
     codes, flows = _run(rng, sketch, count)
     constants = {
         tank.level: -float(_inflow(sketch, tank, codes, flows).mean()) for tank in sketch.tanks

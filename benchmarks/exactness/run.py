@@ -25,6 +25,7 @@ from benchmarks.exactness.check import (
     Proven,
     Tally,
     check_case,
+    check_chain,
     check_proof,
     check_shard,
 )
@@ -46,6 +47,7 @@ class Effort:
 
     batches: int
     proofs: int
+    chains: int
     shards: int
     seed: int
 
@@ -70,7 +72,11 @@ class Effort:
             ("proof", partial(check_proof, Drawn(seed=self.seed, index=index)))
             for index in range(self.proofs)
         ]
-        sorts = (shards, cases, proofs)
+        chains: list[Task] = [
+            ("chain", partial(check_chain, Drawn(seed=self.seed, index=index)))
+            for index in range(self.chains)
+        ]
+        sorts = (shards, cases, proofs, chains)
         placed = [
             (at / len(tasks), task) for tasks in sorts for at, task in enumerate(tasks, start=1)
         ]
@@ -128,6 +134,7 @@ def run(effort: Effort, *, workers: int, seconds: float, console: Console) -> Ru
         seed=effort.seed,
         tally=tally,
         proofs=tuple(proven.pop("proof", ())),
+        chains=tuple(proven.pop("chain", ())),
         shards=tuple((plant, tuple(proven[plant])) for plant in PLANTS if plant in proven),
         forgeries=tuple((plant, tuple(forged[plant])) for plant in PLANTS if plant in forged),
         skipped=tuple(filter(None, (absent(plant) for plant in PLANTS))) if effort.shards else (),
@@ -153,6 +160,7 @@ def payload(outcome: Run) -> dict[str, object]:
         "uncommitted": tally.uncommitted,
         "unstatable": dict(tally.unstatable),
         "proofs": len(outcome.proofs),
+        "chains": len(outcome.chains),
         "shards": {plant: len(each) for plant, each in outcome.shards},
         "lies": sum(each.tried.total() for _, counts in outcome.forgeries for each in counts),
         "wrong": list(outcome.wrong),
@@ -166,6 +174,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, required=True, help="file to write the page to")
     parser.add_argument("--batches", type=int, default=101_000)
     parser.add_argument("--proofs", type=int, default=1_000)
+    parser.add_argument("--chains", type=int, default=200, help="proofs in segments")
     parser.add_argument("--shards", type=int, default=100, help="honest shards at most")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
@@ -184,6 +193,7 @@ def main() -> None:
     effort = Effort(
         batches=arguments.batches,
         proofs=arguments.proofs,
+        chains=arguments.chains,
         shards=arguments.shards,
         seed=arguments.seed,
     )

@@ -20,9 +20,9 @@ def sampled(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, object]
     """What a short run found, and the page it wrote."""
     written = tmp_path_factory.mktemp("exactness") / "exactness.md"
     command = [sys.executable, "-m", "benchmarks", "exactness", "--json"]
-    options = ["--batches", "500", "--proofs", "4", "--shards", "0", "--workers", "1"]
+    options = ["--batches", "500", "--proofs", "4", "--chains", "3", "--shards", "0"]
     done = subprocess.run(
-        [*command, *options, "--out", str(written)],
+        [*command, *options, "--workers", "1", "--out", str(written)],
         check=False,
         capture_output=True,
         env={**os.environ, "SLUICE_DATA": str(written.parent)},
@@ -34,9 +34,10 @@ def sampled(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, object]
 def test_gate_and_circuit_agree(sampled: tuple[dict[str, object], str]) -> None:
     found, page = sampled
     assert found["wrong"] == []
-    assert (found["batches"], found["proofs"]) == (500, 4)
+    assert (found["batches"], found["proofs"], found["chains"]) == (500, 4, 3)
     assert "0 disagreements" in page
-    assert "0 batches failed" in page
+    assert page.count("0 batches failed") == 2
+    assert "proven in segments of 256 rows" in page
 
 
 def test_the_sample_is_worth_something(sampled: tuple[dict[str, object], str]) -> None:

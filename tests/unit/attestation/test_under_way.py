@@ -250,6 +250,27 @@ def test_a_prover_that_hangs_goes_on_with_one_thread(
     assert (answer, state.records, told) == (b"p1", [b"record"], [1])
 
 
+def test_a_prover_lets_other_work_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "worker.py"
+    script.write_text(
+        "import importlib.util, os\n"
+        f"spec = importlib.util.spec_from_file_location('worker', {worker.__file__!r})\n"
+        "worker = importlib.util.module_from_spec(spec)\n"
+        "spec.loader.exec_module(worker)\n"
+        "def answer(request):\n"
+        "    request.read()\n"
+        "    yield b'p%d' % os.getpriority(os.PRIO_PROCESS, 0)\n"
+        "worker.answer = answer\n"
+        "worker.main()\n"
+    )
+    monkeypatch.setattr(worker, "__file__", str(script))
+    answer = run_worker(
+        [b"fields"], ProvingState(seed=b""), patience_s=60, segment_done=lambda: None
+    )
+    ours = os.getpriority(os.PRIO_PROCESS, 0)
+    assert answer == b"p%d" % min(19, ours + 5)
+
+
 def test_a_worker_that_ends_early_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
