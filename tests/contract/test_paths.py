@@ -60,6 +60,7 @@ EXAMPLES = {
     "a recovery": "recovery.json",
     "a consent": "consent.json",
     "a statistic": "statistic.bin",
+    "the members' statistics": "statistic.bin",
     "a template": "template.json",
     "a token's file": "token.txt",
     "a results folder": "results",
