@@ -168,6 +168,10 @@ verifiers: setup ## whether the two verifiers of full proofs ever disagree, meas
 parameters: setup ## other parameters of the full proof, each built and timed, into docs/results (20 minutes)
 	$(BIN)/python -m benchmarks parameters --out docs/results/parameters.md
 
+.PHONY: scaling
+scaling: setup ## what a proof costs by the rows of its batch, measured into docs/results (15 minutes)
+	$(BIN)/python -m benchmarks attest-full --scaling --out docs/results/scaling.md
+
 .PHONY: verifying
 verifying: setup ## what the proofs of 10 to 1,000 plants cost the coordinator, measured into docs/results (2 minutes)
 	$(BIN)/python -m benchmarks verify-many --out docs/results/verifying.md
