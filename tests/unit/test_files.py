@@ -453,13 +453,13 @@ def test_a_folder_is_locked_until_the_work_ends(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize("anew", [False, True], ids=["nobody", "a third one"])
+@pytest.mark.parametrize("replaced", [False, True], ids=["removed", "replaced"])
 def test_a_lock_whose_file_was_removed_meanwhile_is_no_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, anew: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, replaced: bool
 ) -> None:
     def late(handle: object, how: int) -> None:
         (tmp_path / LOCK).unlink()  # the process that held it ends just now
-        if anew:
+        if replaced:
             (tmp_path / LOCK).touch()
 
     monkeypatch.setattr("sluice.files.fcntl.flock", late)
