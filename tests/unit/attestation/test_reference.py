@@ -411,7 +411,7 @@ def test_a_proof_of_another_shape_is_refused(at: int, monkeypatch: pytest.Monkey
 
 
 def test_no_folding_claims_work() -> None:
-    """Nobody demands it, so a proof could hide anything there; larger proofs have two foldings."""
+    """No check reads this work, so it must be zero; larger proofs have two foldings."""
     fold = FoldOpening(siblings=(), tree=TreeOpening(salts=(), siblings=()))
     last = (Ext(0),) * (1 << LOG_FINAL)
     without_work = Fri(
