@@ -34,7 +34,8 @@ each choice of parameters, and each build proves a batch of `treatment` under ha
 than 4,096 rows are a chain of segments. Times are of library calls: the median of {runs} (smallest
 to largest). Memory is that of a process that proves once. The column *times ours* is the proving
 time divided by that of our parameters. The machine had {processors} processors and a load of
-{load:.1f} at the start. Radix 4 and 16 round the limits that share digits up.
+{load:.1f} at the start. Radix 4 and 16 round the limits that share digits up. A chain binds one root
+of each segment, so caps are measured on one proof only.
 """
 COLUMNS = """
 ## {rows:,} rows
@@ -54,6 +55,7 @@ class Choice:
     edits: tuple[tuple[str, str, str], ...] = ()
     flags: str | None = None  # RUSTFLAGS
     threads: int | None = None
+    chains: bool = True  # whether it can prove chains: they bind one root of each segment
 
 
 def const(name: str, value: int, *, file: str = "parameters.rs") -> tuple[str, str, str]:
@@ -96,8 +98,8 @@ CHOICES = (
     Choice("folding by 16", (const("LOG_ARITY", 4),)),
     Choice("last polynomial of 8", (const("LOG_FINAL", 3),)),
     Choice("last polynomial of 64", (const("LOG_FINAL", 6),)),
-    Choice("caps of 8 nodes", (const("LOG_CAP", 3),)),
-    Choice("caps of 64 nodes", (const("LOG_CAP", 6),)),
+    Choice("caps of 8 nodes", (const("LOG_CAP", 3),), chains=False),
+    Choice("caps of 64 nodes", (const("LOG_CAP", 6),), chains=False),
     Choice("57 queries, 16 bits of work", (const("QUERIES", 57), const("QUERY_WORK", 16))),
     Choice("55 queries, 19 bits of work", (const("QUERIES", 55), const("QUERY_WORK", 19))),
     Choice("67 queries, no work", (const("QUERIES", 67), const("QUERY_WORK", 0))),
@@ -195,7 +197,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "parameters")
-    parser.add_argument("--rows", type=int, nargs="+", default=[4_734])
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_024, 4_734])
     parser.add_argument("--runs", type=int, default=5, help="proofs per choice; 0 builds only")
     parser.add_argument("--built", action="store_true", help="build only missing choices")
     arguments = parser.parse_args()
@@ -213,13 +215,14 @@ def main() -> None:
         return
     page = HEAD.format(runs=arguments.runs, processors=os.cpu_count(), load=os.getloadavg()[0])
     for rows in arguments.rows:
-        results: dict[str, list[Run]] = {choice.name: [] for choice in CHOICES}
+        choices = [each for each in CHOICES if each.chains or rows <= 1 << LOG_ROWS]
+        results: dict[str, list[Run]] = {choice.name: [] for choice in choices}
         for time in range(arguments.runs):
             console.print(f"{rows:,} rows: {time + 1} of {arguments.runs}", style="dim")
-            for choice in CHOICES:
+            for choice in choices:
                 results[choice.name].append(run(proving(choice, arguments.folder, rows)))
         page += COLUMNS.format(rows=rows)
-        for choice in CHOICES:
+        for choice in choices:
             command = proving(choice, arguments.folder, rows)
             peak = run_measured(command, arguments.folder).peak_bytes
             page += row(choice, results[choice.name], results[CHOICES[0].name], peak) + "\n"

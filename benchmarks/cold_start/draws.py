@@ -26,7 +26,6 @@ SITE_DAYS = 2.75  # with the start-up
 SITE_OWN_UNTIL = 1.5  # days after the start-up
 MEMBER_DAYS = 1.5  # with the start-up
 ATTACKED_DAYS = 1.0
-CENTRE = 0.25  # days
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,12 +155,12 @@ SUBJECTS = (
         "without the first 6 hours. Site 1 joins. The members are the reference plant and the "
         "sites after it, with 1.25 days each. The site has 1/16, 1/4 or 1 day of clean rows, which "
         "also say how large it is. Clean rows are measured on the day that follows, attacks on the "
-        "first attacked day (8 attacks). Tags are mapped correctly. One of days, spread of sites "
-        "and number of members changes at a time; other combinations were not run",
-        cells=(
-            *(Cell(days=days, spread=0.15, members=5) for days in (0.0625, CENTRE, 1.0)),
-            *(Cell(days=CENTRE, spread=spread, members=5) for spread in (0.05, 0.25)),
-            *(Cell(days=CENTRE, spread=0.15, members=count) for count in (3, 9)),
+        "first attacked day (8 attacks). Tags are mapped correctly",
+        cells=tuple(
+            Cell(days=days, spread=spread, members=members)
+            for spread in (0.05, 0.15, 0.25)
+            for members in (3, 5, 9)
+            for days in (0.0625, 0.25, 1.0)
         ),
         seeds=tuple(range(100, 112)),
         draw=_sites,
