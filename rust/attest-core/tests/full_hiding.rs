@@ -129,7 +129,7 @@ impl SeedableRng for Silent {
 fn bare(vector: &Vector) -> Counts {
     let open = |seed: u8| {
         let traced = vector.traced(Manner::default()).expect("it is admitted");
-        let held = Held::commit(&traced.trace, 1, Silent).expect("as many masks as always");
+        let held = Held::commit(&traced.trace, Silent).expect("as many masks as always");
         let degree = vector.circuit.degree(ROWS);
         let transcript = parameters::transcript(&[seed; 32]);
         let proof = held.prove(&traced.air, degree, &traced.digest, transcript);

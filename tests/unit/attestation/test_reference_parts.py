@@ -162,7 +162,7 @@ def test_words_are_folded_down_to_the_last_polynomial() -> None:
 def test_the_largest_proof_is_that_of_the_core(rows: int, segments: int) -> None:
     content = STATEMENT.encode()
     circuit, core = ReferenceCircuit(content), _attest.FullCircuit(content)
-    one = largest_proof(circuit.columns.width + SEAM_REPETITIONS, 4_096, segments=segments)
+    one = largest_proof(circuit.columns.width + SEAM_REPETITIONS, 4_096)
     around = core.largest_chain(rows, 12) - segments * one
     assert 0 < around < 200  # header, lengths and the values of the seams
 

@@ -161,16 +161,16 @@ impl Chain<'_> {
             Some(self.weights(seam, &sides[0], &sides[1]))
         };
         let judge = |index: usize| {
-            let proof = self
-                .circuit
-                .read(parts[index], plan[index].len(), plan.len())?;
+            let height = plan[index].len();
+            let most = self.circuit.largest_segment(height);
+            let proof = Circuit::read(parts[index], height, most)?;
             let before = index.checked_sub(1);
             let valued = |seam: Option<usize>| seam.and_then(|seam| values.get(seam));
             let air = self.air(plan[index].clone(), [weights(before), weights(Some(index))]);
             let none = [F::ZERO; REPETITIONS];
             let ends = [valued(before), valued(Some(index))].map(|end| end.unwrap_or(&none));
             let seed = self.seed(index, neighbours(&roots, index));
-            let config = parameters::chained(&seed, plan.len());
+            let config = parameters::config(&seed, [0; 32]);
             self.circuit
                 .judge(&air, &config, &proof, &self.public_values(ends))
         };
@@ -362,16 +362,20 @@ impl Circuit {
     /// [`Malformed`] where there is no such chain.
     pub fn proven_bits_chained(&self, rows: usize, log_rows: usize) -> Result<usize, Malformed> {
         let plan = plan(rows, log_rows)?;
-        let mut air = self.unbudgeted(1 << log_rows);
         let cells = self.carried();
         let any = || Some([(); REPETITIONS].map(|()| vec![F::ONE; cells]));
-        air.seam = Some(Arc::new(Seam {
+        let seam = Arc::new(Seam {
             carried: self.chained().carried.clone(),
             enters: any(),
             leaves: any(),
-        }));
-        let proof = identity::proven_bits(&air, plan.len());
-        Ok(self.statistic_bits().map_or(proof, |bits| proof.min(bits)))
+        });
+        let of = |segment: &Range<usize>| {
+            let mut air = self.unbudgeted(segment.len());
+            air.seam = Some(seam.clone());
+            identity::proven_bits(&air, plan.len())
+        };
+        let proof = [plan.first(), plan.last()].into_iter().flatten().map(of);
+        Ok(proof.chain(self.statistic_bits()).min().unwrap_or(0))
     }
 
     /// What every segment of a chain is bound to: the circuit, the claim, and how it is cut.
@@ -555,7 +559,7 @@ impl Circuit {
                 hasher.update(&cell.as_canonical_u64().to_le_bytes());
             }
             let source = StdRng::from_seed(hasher.finalize().into());
-            let held = Held::commit(&trace, plan.len(), source).map_err(failed)?;
+            let held = Held::commit(&trace, source).map_err(failed)?;
             let root = held.commitment()[0];
             Ok::<_, Unproven>(Committed { held, root, last })
         };

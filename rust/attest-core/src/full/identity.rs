@@ -17,7 +17,8 @@ use super::digest::CHAIN;
 use super::parameters::{self, CODEWORDS, COLLISION_BITS, Challenge, Config, EXTENSION};
 
 const DOMAIN: &str = "sluice full circuit 1";
-const FIELD_BITS: usize = 64;
+/// The order of the field lies just below 2^64: a bit less is the safe side.
+const CHALLENGE_BITS: usize = 64 * EXTENSION - 1;
 
 /// Hash a statement, every parameter, and the constraints as a polynomial: all of them folded into
 /// one value at a point that the rest decides. Other constraints, however they came about, give
@@ -50,7 +51,7 @@ pub fn identity(statement: &[u8], air: &FullAir) -> [u8; 32] {
 /// Hash the constraints of a segment of a chain in the same way; `air` has seams at both ends.
 #[must_use]
 pub fn chained(identity: &[u8; 32], air: &FullAir) -> [u8; 32] {
-    let mut hasher = blake3::Hasher::new_derive_key("sluice full chain circuit 1");
+    let mut hasher = blake3::Hasher::new_derive_key("sluice full chain circuit 2");
     hasher.update(identity);
     let folded = fold(air, &mut Points(hasher.finalize_xof()));
     let coordinates: &[F] = folded.as_basis_coefficients_slice();
@@ -125,19 +126,20 @@ pub fn degree(air: &FullAir) -> usize {
     get_max_constraint_degree_extension::<F, F, _>(air, layout, air.public.height)
 }
 
-/// Bits of soundness that are proven, not conjectured, for a chain of so many segments, of which this is
-/// a longest one. Luck in any of them would do, so their chances are added.
+/// Bits of soundness that are proven, not conjectured, for a trace of this height, as one proof or in a
+/// chain of at most so many segments. Chances of luck in the field are added over the segments, so the
+/// field is taken to be that much smaller. Chances of the queries are not: a try is for one segment.
 ///
 /// # Panics
 /// Where the height is no power of two within the field's two-adicity.
 #[must_use]
 pub fn proven_bits(air: &FullAir, segments: usize) -> usize {
-    let bits = bits_with(air, &parameters::fri_of(segments, ()), EXTENSION);
-    bits.saturating_sub(segments.next_power_of_two().ilog2() as usize)
+    let doublings = segments.next_power_of_two().ilog2() as usize;
+    bits_with(air, &parameters::fri(()), CHALLENGE_BITS - doublings)
 }
 
-/// The bits of one trace with any parameters, and challenges from an extension of any degree.
-fn bits_with(air: &FullAir, fri: &FriParameters<()>, extension: usize) -> usize {
+/// The bits of one trace with any parameters, and challenges from a field of so many bits.
+fn bits_with(air: &FullAir, fri: &FriParameters<()>, field_bits: usize) -> usize {
     let log_height = air.public.height.ilog2() as usize;
     let domain = TwoAdicMultiplicativeCoset::new(F::ONE, log_height).expect("a trace of our own");
     let params = StarkSecurityParams::from_air::<F, Challenge, _>(
@@ -145,8 +147,7 @@ fn bits_with(air: &FullAir, fri: &FriParameters<()>, extension: usize) -> usize 
         air,
         AirLayout::from_air::<F>(air),
         domain,
-        // The order lies just below 2^64: a bit less an extension degree is the safe side.
-        FIELD_BITS * extension - 1,
+        field_bits,
         COLLISION_BITS,
         2,
         OpeningShape::hiding(CODEWORDS),
@@ -200,15 +201,23 @@ mod tests {
         shorter_codewords.log_blowup -= 1;
         for height in [256, 1 << 11, 1 << 17] {
             let air = air(height);
-            assert!(bits_with(&air, &ours(), EXTENSION) >= WANTED);
+            assert!(bits_with(&air, &ours(), CHALLENGE_BITS) >= WANTED);
             for (at, weaker) in [&fewer_queries, &less_work, &shorter_codewords]
                 .into_iter()
                 .enumerate()
             {
-                let bits = bits_with(&air, weaker, EXTENSION);
+                let bits = bits_with(&air, weaker, CHALLENGE_BITS);
                 assert!(bits < WANTED, "{at} at {height}: {bits}");
             }
-            assert!(bits_with(&air, &ours(), 1) < WANTED);
+            assert!(bits_with(&air, &ours(), 63) < WANTED);
         }
+    }
+
+    #[test]
+    fn only_luck_in_the_field_grows_with_the_segments_of_a_chain() {
+        let air = air(1 << 12);
+        let one = proven_bits(&air, 1);
+        assert_eq!(proven_bits(&air, 1 << 11), one, "the queries limit them");
+        assert!(proven_bits(&air, 1 << 50) < one, "the field limits them");
     }
 }

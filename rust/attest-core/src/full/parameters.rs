@@ -81,25 +81,13 @@ pub type Challenger = SerializingChallenger64<F, HashChallenger<u8, Padded, 32>>
 /// The whole configuration.
 pub type Config<R = StdRng> = StarkConfig<Pcs<R>, Challenge, Challenger>;
 
-/// How many places are opened in each of so many segments of a chain. A cheating prover may try its
-/// luck in any of them, so a chain has more queries the longer it is: two for three doublings.
-#[must_use]
-pub fn queries(segments: usize) -> usize {
-    QUERIES + 2 * segments.next_power_of_two().ilog2() as usize / 3
-}
-
 /// What folding is done with.
 pub fn fri<M>(layers: M) -> FriParameters<M> {
-    fri_of(1, layers)
-}
-
-/// What folding is done with in a chain of so many segments.
-pub fn fri_of<M>(segments: usize, layers: M) -> FriParameters<M> {
     FriParameters {
         log_blowup: LOG_BLOWUP,
         log_final_poly_len: LOG_FINAL,
         max_log_arity: LOG_ARITY,
-        num_queries: queries(segments),
+        num_queries: QUERIES,
         batch_proof_of_work_bits: BATCH_WORK,
         commit_proof_of_work_bits: 0,
         query_proof_of_work_bits: QUERY_WORK,
@@ -113,15 +101,6 @@ pub fn config(seed: &[u8], entropy: [u8; 32]) -> Config {
     masked(seed, StdRng::from_seed(entropy))
 }
 
-/// Set up for a segment of a chain of so many.
-#[must_use]
-pub fn chained(seed: &[u8], segments: usize) -> Config {
-    Config::new(
-        scheme(segments, StdRng::from_seed([0; 32])),
-        transcript(seed),
-    )
-}
-
 /// A transcript that begins with `seed`.
 #[must_use]
 pub fn transcript(seed: &[u8]) -> Challenger {
@@ -131,28 +110,25 @@ pub fn transcript(seed: &[u8]) -> Challenger {
 /// Set up with masks from any source. Nothing but a test has a reason to choose one.
 #[must_use]
 pub fn masked<R: CryptoRng + SeedableRng + Send>(seed: &[u8], source: R) -> Config<R> {
-    Config::new(scheme(1, source), transcript(seed))
+    Config::new(scheme(source), transcript(seed))
 }
 
-/// The commitment scheme of a chain of so many segments, with masks from a source.
-pub fn scheme<R: CryptoRng + SeedableRng + Send>(segments: usize, mut source: R) -> Pcs<R> {
+/// The commitment scheme, with masks from a source.
+pub fn scheme<R: CryptoRng + SeedableRng + Send>(mut source: R) -> Pcs<R> {
     let leaves = leaves(R::from_rng(&mut source));
     let layers = Layers::new(leaves.clone());
     Pcs::new(HidingFriPcs::new(
         Dft::default(),
         leaves,
-        fri_of(segments, layers),
+        fri(layers),
         CODEWORDS,
         R::from_rng(&mut source),
     ))
 }
 
-/// The foldings of a chain of so many segments, with salts from a source.
-pub fn foldings<R: CryptoRng + SeedableRng + Send>(
-    segments: usize,
-    source: R,
-) -> FriParameters<Layers<R>> {
-    fri_of(segments, Layers::new(leaves(source)))
+/// The foldings, with salts from a source.
+pub fn foldings<R: CryptoRng + SeedableRng + Send>(source: R) -> FriParameters<Layers<R>> {
+    fri(Layers::new(leaves(source)))
 }
 
 fn leaves<R: CryptoRng + SeedableRng + Send>(source: R) -> Leaves<R> {
@@ -183,7 +159,7 @@ pub fn compress(nodes: [Digest; 2]) -> Digest {
 /// No proof about a trace of this shape has more bytes: every query with paths of its own, and an
 /// eighth for lengths. What is longer is not even read.
 #[must_use]
-pub fn largest_proof(width: usize, quotients: usize, height: usize, segments: usize) -> usize {
+pub fn largest_proof(width: usize, quotients: usize, height: usize) -> usize {
     let log_codeword = height.ilog2() as usize + 1 + LOG_BLOWUP;
     let rounds = log_codeword.div_ceil(LOG_ARITY);
     let beside = (quotients + 1) * EXTENSION;
@@ -192,7 +168,7 @@ pub fn largest_proof(width: usize, quotients: usize, height: usize, segments: us
     let paths = (2 + rounds) * log_codeword * HASH_ELEMENTS;
     let points = 2 * width + beside + 3 * CODEWORDS;
     let last = (1 << LOG_FINAL) + rounds + 8;
-    9 * (queries(segments) * (rows + folded + paths) + EXTENSION * (points + last))
+    9 * (QUERIES * (rows + folded + paths) + EXTENSION * (points + last))
 }
 
 /// Every parameter by name, in the order in which they are hashed into a circuit's identity.

@@ -34,6 +34,7 @@ use super::codewords::{COSETS, Commitment, Committed, Coset, Openings, Polynomia
 use super::columns::F;
 use super::parameters::{
     self, CODEWORDS, Challenge, Challenger, Config, Dft, EXTENSION, LOG_BLOWUP, Layers, Leaves,
+    QUERIES,
 };
 use super::transform::{Packed, Transform, reversed};
 
@@ -45,20 +46,15 @@ pub struct Held<R = StdRng> {
     trace: Committed,
     transform: Transform,
     source: R,
-    segments: usize,
 }
 
 impl<R: CryptoRng + SeedableRng + Send + Sync> Held<R> {
-    /// Commit to a trace of a chain of so many segments, with masks from a source.
+    /// Commit to a trace, with masks from a source.
     ///
     /// # Errors
     /// What is wrong where the trace has too few rows for its masks to cover all that is opened of it.
-    pub fn commit(
-        trace: &RowMajorMatrix<F>,
-        segments: usize,
-        mut source: R,
-    ) -> Result<Self, String> {
-        let opened = parameters::queries(segments) + 2 * EXTENSION;
+    pub fn commit(trace: &RowMajorMatrix<F>, mut source: R) -> Result<Self, String> {
+        let opened = QUERIES + 2 * EXTENSION;
         if trace.height() < 2 * opened {
             return Err(format!(
                 "{} rows have too few masks for {opened} openings",
@@ -71,7 +67,6 @@ impl<R: CryptoRng + SeedableRng + Send + Sync> Held<R> {
             trace: Committed::new(masked, &transform, &mut source),
             transform,
             source,
-            segments,
         })
     }
 
@@ -114,7 +109,7 @@ impl<R: CryptoRng + SeedableRng + Send + Sync> Held<R> {
             commitments.random.clone(),
         );
         let next = zeta * F::two_adic_generator(log_rows);
-        let fri = parameters::foldings(self.segments, R::from_rng(&mut self.source));
+        let fri = parameters::foldings(R::from_rng(&mut self.source));
         let opened = transcript.delegate(|challenger| {
             let committed = [&self.trace, &beside];
             Self::open(&fri, committed, [zeta, next], challenger)

@@ -131,13 +131,18 @@ impl Circuit {
         identity::degree(&self.unbudgeted(height(rows)))
     }
 
-    /// Bits of soundness that are proven for batches of so many rows, as one proof or as any chain: those of
-    /// two segments, which have as many queries as one proof and twice its chances.
+    /// Bits of soundness that are proven for batches of so many rows, as one proof or as any chain.
     #[must_use]
     pub fn proven_bits(&self, rows: usize) -> usize {
-        let height = height(rows).min(MOST_HEIGHT);
-        let proof = identity::proven_bits(&self.unbudgeted(height), 2);
-        self.statistic_bits().map_or(proof, |bits| proof.min(bits))
+        let heights = [LEAST_HEIGHT, height(rows).min(MOST_HEIGHT)];
+        let most = rows.div_ceil(LEAST_HEIGHT - 1); // segments share rows
+        let of = |height| identity::proven_bits(&self.unbudgeted(height), most);
+        let proof = heights.map(of).into_iter().min();
+        proof
+            .into_iter()
+            .chain(self.statistic_bits())
+            .min()
+            .unwrap_or(0)
     }
 
     pub(super) fn unbudgeted(&self, height: usize) -> FullAir {
@@ -231,7 +236,7 @@ impl Circuit {
         }
         let source = StdRng::from_seed(masks.finalize().into());
         let failed = |error: String| Unproven::Failed(error);
-        let held = Held::commit(&trace, 1, source).map_err(failed)?;
+        let held = Held::commit(&trace, source).map_err(failed)?;
         drop(trace);
         let transcript = parameters::transcript(&seed);
         let proof = held.prove(&air, self.degree, &values, transcript);

@@ -135,7 +135,8 @@ impl Circuit {
             };
             return chain.verify(proof, log_rows);
         }
-        let proof = self.read(proof, public.height, 1)?;
+        let most = self.largest_proof(public.height);
+        let proof = Self::read(proof, public.height, most)?;
         let seed = self.seed(&public, claim.commitment, claim.context, hash.as_ref());
         let values = [&digest[..], &totals].concat();
         let air = FullAir {
@@ -184,13 +185,7 @@ impl Circuit {
         self.split(bytes).map_or(&[], |(_, proof)| proof)
     }
 
-    pub(super) fn read(
-        &self,
-        bytes: &[u8],
-        height: usize,
-        segments: usize,
-    ) -> Result<Proof<Config>, Invalid> {
-        let most = self.largest_segment(height, segments);
+    pub(super) fn read(bytes: &[u8], height: usize, most: usize) -> Result<Proof<Config>, Invalid> {
         if bytes.len() > most {
             return Err(Invalid::Shape(format!(
                 "the proof has {} bytes; none of this circuit has more than {most}",
@@ -234,7 +229,7 @@ impl Circuit {
     /// No proof about a trace of this height has more bytes.
     #[must_use]
     pub fn largest_proof(&self, height: usize) -> usize {
-        self.largest_segment(height, 1)
+        self.largest_of(self.layout.width, height)
     }
 
     /// No chain about so many rows in segments of `2^log_rows` has more bytes.
@@ -243,15 +238,18 @@ impl Circuit {
     /// [`Malformed`] where there is no such chain.
     pub fn largest_chain(&self, rows: usize, log_rows: usize) -> Result<usize, Malformed> {
         let plan = chain::plan(rows, log_rows)?;
-        let segments = plan.len() * self.largest_segment(1 << log_rows, plan.len());
+        let segments = plan.len() * self.largest_segment(1 << log_rows);
         Ok(chain::around(plan.len()) + 8 * MASKS + segments)
     }
 
-    /// No proof about a segment of this height, in a chain of so many, has more bytes.
-    fn largest_segment(&self, height: usize, segments: usize) -> usize {
+    /// No proof about a segment of this height has more bytes: its trace has the masks of a seam.
+    pub(super) fn largest_segment(&self, height: usize) -> usize {
+        self.largest_of(self.layout.width + seam::REPETITIONS, height)
+    }
+
+    fn largest_of(&self, width: usize, height: usize) -> usize {
         let quotients = 2 * self.degree.next_power_of_two();
-        let masks = if segments > 1 { seam::REPETITIONS } else { 0 };
-        parameters::largest_proof(self.layout.width + masks, quotients, height, segments)
+        parameters::largest_proof(width, quotients, height)
     }
 }
 

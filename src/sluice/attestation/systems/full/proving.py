@@ -24,7 +24,7 @@ from sluice.errors import ProverError, SettingError
 
 __all__ = ["ProvingState", "open_state", "run_worker"]
 
-MAGIC: Final = b"sluice-proving-1"
+MAGIC: Final = b"sluice-proving-2"
 HASH: Final = 32
 SEED: Final = 32
 LENGTH: Final = 8

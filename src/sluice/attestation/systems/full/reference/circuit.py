@@ -150,7 +150,7 @@ class ReferenceCircuit:
             draw_weights(cells, self.identity + bytes(at), context="sluice full seam identity 1")
             for at in (1, 2)
         )
-        context = "sluice full chain circuit 1"
+        context = "sluice full chain circuit 2"
         stream = blake3_stream(self.identity, context=context)
         points = _points(byte for block in stream for byte in block)
         width = self.columns.width + SEAM_REPETITIONS

@@ -24,6 +24,7 @@ from sluice.attestation.systems.full.reference.parameters import (
     LOG_ARITY,
     LOG_BLOWUP,
     LOG_FINAL,
+    QUERIES,
     QUERY_WORK,
     SALT,
 )
@@ -71,12 +72,12 @@ def fold_schedule(log_size: int) -> list[int]:
 
 
 def verify_claims(
-    transcript: Transcript, batches: Sequence[Claims], fri: Fri, *, log_size: int, count: int
+    transcript: Transcript, batches: Sequence[Claims], fri: Fri, *, log_size: int
 ) -> None:
-    """Check every claimed value, for words of 2^log_size places and so many queries."""
-    _demand_shape(batches, fri, log_size, count)
+    """Check every claimed value, for words of 2^log_size places."""
+    _demand_shape(batches, fri, log_size)
     combining = _observe_claims(transcript, batches)
-    folding, queries = _observe_folding(transcript, fri, log_size, count)
+    folding, queries = _observe_folding(transcript, fri, log_size)
     words = _combined(batches, fri.inputs, combining, queries, log_size)
     for batch, opening in zip(batches, fri.inputs, strict=True):
         leaves = [
@@ -87,7 +88,7 @@ def verify_claims(
     _verify_folding(fri, words, folding, queries, log_size)
 
 
-def _demand_shape(batches: Sequence[Claims], fri: Fri, log_size: int, count: int) -> None:
+def _demand_shape(batches: Sequence[Claims], fri: Fri, log_size: int) -> None:
     """Refuse lists that are not as long as the circuit and the parameters say."""
     schedule = fold_schedule(log_size)
     rounds = (len(fri.roots), len(fri.fold_work), len(fri.folds))
@@ -96,20 +97,20 @@ def _demand_shape(batches: Sequence[Claims], fri: Fri, log_size: int, count: int
     holds = holds and fri.batch_work == 0 and not any(fri.fold_work)  # no work is demanded there
     for batch, opening in zip(batches, fri.inputs, strict=False):
         widths = [matrix.width for matrix in batch.matrices]
-        holds = holds and len(opening.rows) == count
+        holds = holds and len(opening.rows) == QUERIES
         holds = holds and all([len(row) for row in rows] == widths for rows in opening.rows)
-        holds = holds and _salted(opening.tree, len(widths), count)
+        holds = holds and _salted(opening.tree, len(widths))
     for log_arity, fold in zip(schedule, fri.folds, strict=False):
         others = (1 << log_arity) - 1
-        holds = holds and len(fold.siblings) == count
+        holds = holds and len(fold.siblings) == QUERIES
         holds = holds and all(len(each) == others for each in fold.siblings)
-        holds = holds and _salted(fold.tree, 1, count)
+        holds = holds and _salted(fold.tree, 1)
     if not holds:
         raise VerificationError("5.8", "the openings do not have the shape of this circuit")
 
 
-def _salted(tree: TreeOpening, matrices: int, count: int) -> bool:
-    return len(tree.salts) == count and all(
+def _salted(tree: TreeOpening, matrices: int) -> bool:
+    return len(tree.salts) == QUERIES and all(
         [len(salt) for salt in salts] == [SALT] * matrices for salts in tree.salts
     )
 
@@ -130,7 +131,7 @@ def _observe_claims(transcript: Transcript, batches: Sequence[Claims]) -> Ext:
 
 
 def _observe_folding(
-    transcript: Transcript, fri: Fri, log_size: int, count: int
+    transcript: Transcript, fri: Fri, log_size: int
 ) -> tuple[list[Ext], list[int]]:
     """Observe every folding; draw a challenge for each, and the places that are opened."""
     schedule = fold_schedule(log_size)
@@ -140,7 +141,7 @@ def _observe_folding(
         for step in (message("commit_phase_commitment"), elements("Challenge", "fold_challenge"))
     ]
     steps += [elements("Message", "final_poly", 1 << LOG_FINAL), work("query_pow", QUERY_WORK)]
-    steps += [bits("query_indices", log_size, count)]
+    steps += [bits("query_indices", log_size, QUERIES)]
     transcript.begin("p3-fri", steps, [LOG_BLOWUP, LOG_ARITY, *schedule])
     challenges = []
     for root in fri.roots:
@@ -149,7 +150,7 @@ def _observe_folding(
     transcript.observe_extension(fri.last)
     if not transcript.spent_work(QUERY_WORK, fri.query_work):
         raise VerificationError("5.8", "the work before the queries was not done")
-    return challenges, [transcript.challenge_bits(log_size) for _ in range(count)]
+    return challenges, [transcript.challenge_bits(log_size) for _ in range(QUERIES)]
 
 
 def _combined(

@@ -19,7 +19,6 @@ __all__ = [
     "RADIX",
     "SALT",
     "largest_proof",
-    "queries_of",
 ]
 
 BASE: Final = 1 << 21
@@ -63,13 +62,7 @@ NAMED: Final = (
 """As they are hashed into a circuit's identity."""
 
 
-def queries_of(segments: int) -> int:
-    """Return how many places are opened in each of so many segments: two more for 3 doublings."""
-    doublings = (segments - 1).bit_length()
-    return QUERIES + 2 * doublings // 3
-
-
-def largest_proof(width: int, height: int, *, segments: int = 1) -> int:
+def largest_proof(width: int, height: int) -> int:
     """Return the bytes that no proof of this shape exceeds; a longer one is not read."""
     log_codeword = height.bit_length() + LOG_BLOWUP
     rounds = -(-log_codeword // LOG_ARITY)
@@ -79,4 +72,4 @@ def largest_proof(width: int, height: int, *, segments: int = 1) -> int:
     paths = (2 + rounds) * log_codeword * 4
     points = 2 * width + beside + 3 * CODEWORDS
     last = (1 << LOG_FINAL) + rounds + 8
-    return 9 * (queries_of(segments) * (rows + folded + paths) + EXTENSION * (points + last))
+    return 9 * (QUERIES * (rows + folded + paths) + EXTENSION * (points + last))

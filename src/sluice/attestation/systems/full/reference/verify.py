@@ -40,7 +40,6 @@ from sluice.attestation.systems.full.reference.parameters import (
     MOST_HEIGHT,
     QUOTIENTS,
     largest_proof,
-    queries_of,
 )
 from sluice.attestation.systems.full.reference.public import (
     Public,
@@ -85,7 +84,6 @@ class _Instance:
     digest: list[int]  # and after it what the form of a statistic must come to
     form: list[FormWeights] = field(default_factory=list)
     seam: Seam | None = None  # of a segment; its values stand after the digest
-    segments: int = 1  # of the chain
 
     @property
     def width(self) -> int:
@@ -132,7 +130,6 @@ def _verify_chain(instance: _Instance, content: bytes, seed: bytes, log_rows: in
             public=replace(instance.public, start=span.start, height=len(span)),
             digest=instance.digest + entered + left,
             seam=seam,
-            segments=len(plan),
         )
         _verify_trace(segment, part, segment_seed(base, at, roots))
 
@@ -142,7 +139,7 @@ def _verify_trace(instance: _Instance, content: bytes, seed: bytes) -> None:
     public, width = instance.public, instance.width
 
     # 2. The proof has the one encoding and the shape of this circuit.
-    largest = largest_proof(width, public.height, segments=instance.segments)
+    largest = largest_proof(width, public.height)
     proof = read_proof(content, largest=largest)
     _demand_shape(proof, width, public.log_height)
 
@@ -160,7 +157,6 @@ def _verify_trace(instance: _Instance, content: bytes, seed: bytes) -> None:
         batches,
         proof.fri,
         log_size=public.log_height + 1 + LOG_BLOWUP,
-        count=queries_of(instance.segments),
     )
 
 
