@@ -34,8 +34,8 @@ each choice of parameters, and each build proves a batch of `treatment` under ha
 than 4,096 rows are a chain of segments. Times are of library calls: the median of {runs} (smallest
 to largest). Memory is that of a process that proves once. The column *times ours* is the proving
 time divided by that of our parameters. The machine had {processors} processors and a load of
-{load:.1f} at the start. Radix 4 and 16 round the limits that share digits up. A chain binds one root
-of each segment, so caps are measured on one proof only.
+{load:.1f} at the start. Radix 4 and 16 round the limits that share digits up. A chain binds one
+root of each segment, so caps are measured on one proof only.
 """
 COLUMNS = """
 ## {rows:,} rows

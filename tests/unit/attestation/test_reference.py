@@ -43,7 +43,7 @@ from sluice.attestation.systems.full.reference.gadgets.relations import Relation
 from sluice.attestation.systems.full.reference.gadgets.spectra import Spectra
 from sluice.attestation.systems.full.reference.gadgets.switches import SwitchBands
 from sluice.attestation.systems.full.reference.gadgets.windows import WindowChecks
-from sluice.attestation.systems.full.reference.parameters import LOG_FINAL
+from sluice.attestation.systems.full.reference.parameters import LOG_FINAL, QUERIES, SALT
 from sluice.attestation.systems.full.reference.public import Public, public_of
 from sluice.attestation.systems.full.reference.rows import Frame
 from sluice.attestation.systems.full.reference.statement import read_budgets
@@ -412,16 +412,19 @@ def test_a_proof_of_another_shape_is_refused(at: int, monkeypatch: pytest.Monkey
 
 def test_no_folding_claims_work() -> None:
     """No check reads this work, so it must be zero; larger proofs have two foldings."""
-    fold = FoldOpening(siblings=(), tree=TreeOpening(salts=(), siblings=()))
+    salts = (((0,) * SALT,),) * QUERIES
+    fold = FoldOpening(
+        siblings=((Ext(0),) * 7,) * QUERIES, tree=TreeOpening(salts=salts, siblings=())
+    )
     last = (Ext(0),) * (1 << LOG_FINAL)
     without_work = Fri(
         batch_work=0, roots=(bytes(32),) * 2, fold_work=(0, 0), inputs=(), folds=(fold,) * 2,
         last=last, query_work=0,
     )  # fmt: skip
-    openings._demand_shape([], without_work, 17, 0)
+    openings._demand_shape([], without_work, 17)
     for spent in ((1, 0), (0, 1), (1, 1)):
         with pytest.raises(VerificationError, match="shape of this circuit"):
-            openings._demand_shape([], replace(without_work, fold_work=spent), 17, 0)
+            openings._demand_shape([], replace(without_work, fold_work=spent), 17)
 
 
 def test_the_height_follows_from_the_rows() -> None:
