@@ -1,9 +1,9 @@
 """`attest-full --scaling`: how the cost of a proof grows with the rows of a batch.
 
 Forty batches from 300 to 100,000 rows and one of 524,288 rows are proven, with the statistic of the
-default detector. A straight line is fitted to the times of the forty. How long the proof of work
-takes is left to chance, and in a short proof that matters: short batches are proven several times,
-and their median counts. A first proof is not counted: it reads the program from disk.
+default detector. The nearest straight line to the times of the forty is found. How long the proof
+of work takes is left to chance, and in a short proof that matters: short batches are proven several
+times, and their median counts. A first proof is not counted: it reads the program from disk.
 Memory is read from `/proc`, so this benchmark needs Linux.
 """
 
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
+from scipy.optimize import linprog
 
 from benchmarks.attest.full import CONTEXT, SALT, Subject, demand_rows
 from sluice.admission import HardenedPolicy
@@ -66,8 +67,8 @@ first is not counted.
 
 """
 NOTE = """
-The line is that of the medians of {count} batches up to {most:,} rows with the smallest sum of
-squared relative errors. The ratio is that of the larger to the smaller of a batch's time and the
+The line is the nearest one to the medians of {count} batches up to {most:,} rows: its largest ratio
+is the smallest. The ratio is that of the larger to the smaller of a batch's time and the
 line's. *To the line* is a batch's time divided by the line's.
 
 | rows | segments | proofs | prove | to the line | processor | a row | memory | verify | proof |
@@ -239,16 +240,26 @@ def _peak_of(process: Path) -> int:
 
 
 def furthest(rows: Sequence[int], times: Sequence[float]) -> tuple[float, float, float]:
-    """Fit a straight line; return its time at zero, its time a row, and the largest ratio to it.
+    """Find the nearest straight line: its time at zero, its time a row, the largest ratio to it.
 
-    The line has the smallest sum of squared relative errors. The ratio is that of the larger to the
-    smaller of a measured time and the line's.
+    The ratio is that of the larger to the smaller of a measured time and the line's. The nearest
+    line has the smallest largest ratio r. A line r times as high is above every time, and at most
+    r squared times as high as any: the smallest such square is that of a linear programme.
     """
     sizes, seconds = np.asarray(rows, dtype=float), np.asarray(times, dtype=float)
-    scaled = np.stack([1 / seconds, sizes / seconds], axis=1)
-    (start, slope), *_ = np.linalg.lstsq(scaled, np.ones(len(sizes)), rcond=None)
-    ratio = (start + slope * sizes) / seconds
-    return float(start), float(slope), float(np.maximum(ratio, 1 / ratio).max())
+    relative = np.stack([1 / seconds, sizes / seconds], axis=1)
+    zero, one = np.zeros((len(sizes), 1)), np.ones((len(sizes), 1))
+    found = linprog(
+        [0, 0, 1],
+        A_ub=np.block([[-relative, zero], [relative, -one]]),
+        b_ub=np.concatenate([-one, zero]),
+        bounds=[(None, None), (None, None), (1, None)],
+    )
+    if not found.success:
+        raise RuntimeError(f"no straight line was found: {found.message}")
+    start, slope, square = found.x
+    ratio = float(np.sqrt(square))
+    return float(start) / ratio, float(slope) / ratio, ratio
 
 
 def payload(measured: Scaling) -> dict[str, object]:

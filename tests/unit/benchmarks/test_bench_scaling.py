@@ -129,7 +129,14 @@ def test_the_furthest_batch_is_above_or_below_the_line() -> None:
     assert slope == pytest.approx(1e-3)
     assert ratio == pytest.approx(1.0)
     for last in (2.0, 8.0):
-        assert scaling.furthest(rows, [1.0, 2.0, 3.0, last])[2] > 1.25
+        assert scaling.furthest(rows, [1.0, 2.0, 3.0, last])[2] > 1.2
+
+
+def test_the_line_is_the_nearest_one() -> None:
+    start, slope, ratio = scaling.furthest([1, 2, 3], [1.0, 1.0, 1.0])
+    assert (start, slope, ratio) == pytest.approx((1.0, 0.0, 1.0))
+    start, slope, ratio = scaling.furthest([0, 1, 2], [1.0, 4.0, 1.0])  # 2 is twice and half
+    assert (start, slope, ratio) == pytest.approx((2.0, 0.0, 2.0))
 
 
 def test_one_batch_has_no_line(capfd: pytest.CaptureFixture[str]) -> None:
