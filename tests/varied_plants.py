@@ -1,6 +1,5 @@
 """Plants with other tags, units, sizes and sensors, as files: record, plant file and own rules."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,13 +54,7 @@ class VariedPlant:
         return cls(rules=rules, rules_file=rules_file, share=rows)
 
 
-def policy_for(plants: Iterable[VariedPlant]) -> str:
-    """Return the default policy with what an approver declares, and nothing that is loosened."""
-    named = dict.fromkeys(
-        each.declares
-        for plant in plants
-        for each in accept(plant.rules, HardenedPolicy())
-        if each.declares
-    )
-    reasons = "".join(f'"{name}" = "nothing meters it"\n' for name in named)
-    return f'kind = "hardened"\n[acceptance.reasons]\n{reasons}'
+def declared_by_approver(rules: RuleSet) -> tuple[tuple[str, str], ...]:
+    """Return what the approver declares of the rules, so that the default policy accepts them."""
+    asked = [each.declares for each in accept(rules, HardenedPolicy()) if each.declares]
+    return tuple((name, "nothing meters it") for name in dict.fromkeys(asked))

@@ -22,7 +22,7 @@ from sluice.network.terms import JoinRequest, read_document, write_document
 from sluice.network.training_rows import TrainingRows
 from sluice.telemetry import FileLayout, PlantFile, write, write_plant_file
 from sluice.template import derive_template, mapped_plant_file, placements
-from tests.varied_plants import VariedPlant, policy_for
+from tests.varied_plants import VariedPlant, declared_by_approver
 
 from .sites import APPROVER, ROOT, SLUICE, SOURCE, Draft, Sites, free_port, running
 
@@ -79,7 +79,7 @@ def drafted(folder: Path, ground: Path) -> Draft:
         link_port=free_port(),
         filter_port=free_port(),
         reference=TrainingRows(record=str(ground / "reference.parquet"), start=0, stop=15_120),
-        policy=policy_for(sites.values()),
+        policy='kind = "hardened"\n',
         rows_max=1_024,
         detector="moments",
         rule="vote",
@@ -104,7 +104,8 @@ def drafted(folder: Path, ground: Path) -> Draft:
         invitation = site.invite(name, at=now)
         plant = PlantFolder.create(folder / name, invitation, own.rules, text, own.share, at=now)
         request = read_document(JoinRequest, plant.folder / "request.json", private=True)
-        approval = APPROVALS.write(approve(rules_hash(own.rules), APPROVER))
+        declared = declared_by_approver(own.rules)
+        approval = APPROVALS.write(approve(rules_hash(own.rules), APPROVER, declared=declared))
         site.enrol(request, approvals=[approval], at=now)
     for name in ("unlike", "newcomer"):
         write_document(site.invite(name, at=now), folder / f"{name}.invitation", private=True)

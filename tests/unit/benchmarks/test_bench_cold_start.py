@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.cold_start.draws import SUBJECTS
+from benchmarks.cold_start.answers import Drop, site_answers
+from benchmarks.cold_start.draws import SUBJECTS, Cell
 from benchmarks.cold_start.page import Line, page
-from benchmarks.cold_start.ways import WAYS, ways
+from benchmarks.cold_start.tables import grids
+from benchmarks.cold_start.ways import ALONE, FITTED, WAYS, ways
 from benchmarks.worth.draws import Draw
+from benchmarks.worth.page import Column
 from benchmarks.worth.ways import measured
 from sluice.lab.plants import simulate
 
@@ -59,5 +62,35 @@ def test_the_page_names_targets_and_what_is_missing(lines: list[Line]) -> None:
     assert "**Not run yet:** varied treatment sites." in text
     assert "| vote, borrowed (n = 2) |" in text
     assert "too few clean rows in all 2 draws" in text
-    assert "is at most 5 %: **holds**" in text
+    assert "The target, at most 5 %, **holds**." in text
     assert f"| {CELL.says} | alone (n = 2) |" in text
+    assert text.index("**holds**") < text.index("## What is compared") < text.index("## Every cell")
+    assert "| vote, borrowed, 11 members | 0.00 [0.00, 0.00] |" in text
+
+
+def test_a_grid_shows_days_beside_each_other_and_a_lonely_plant_once() -> None:
+    cells = SUBJECTS[1].cells
+
+    def named(cell: Cell, way: str, column: Column) -> str:
+        return f"{way} {cell.days:g}/{cell.spread:g}/{cell.members} {column.name}"
+
+    lines = list(grids(cells, named))
+    assert lines.count("| spread | way | 1.5 hours | 6 hours | 1 day |") == 2
+    alone = [line for line in lines if line.startswith("| 0.15 | alone |")]
+    assert len(alone) == 2
+    assert "alone 0.0625/0.15/3 clean time" in alone[0]
+    (borrowed, _) = [line for line in lines if line.startswith("| 0.25 | vote, borrowed, 9")]
+    assert "vote, borrowed 1/0.25/9 clean time in alarm" in borrowed
+    rows = [line for line in lines if line.startswith("| 0")]
+    assert len(rows) == 2 * 3 * (2 + 3)  # figures x spreads x (two alone, three with members)
+
+
+def test_a_drop_beyond_its_interval_is_told_apart() -> None:
+    drops = [Drop(days=1, gain=(-0.02, 0.01)), Drop(days=0.25, gain=(-0.001, 0.01))]
+    said = list(
+        site_answers(cells=4, quieter={ALONE: 3, FITTED: 4}, drops={ALONE: drops, FITTED: []})
+    )
+    assert "not longer in 3 of 4 cells. Average precision is not lower in 2 of 4." in said[1]
+    assert "where the plant has 0.25 and 1 days of rows: by at most 0.0200" in said[1]
+    assert "contains 0 in 1 of these 2." in said[1]
+    assert said[2].endswith("not lower in 4 of 4.")

@@ -44,7 +44,7 @@ from sluice.telemetry import (
 )
 from sluice.template import derive_template, mapped_plant_file
 from tests.unit.conftest import Outcome
-from tests.varied_plants import VariedPlant, policy_for
+from tests.varied_plants import VariedPlant, declared_by_approver
 
 from .conftest import START
 
@@ -78,7 +78,7 @@ def test_five_varied_sites_take_part_and_an_unlike_plant_is_refused(
         port=18_443,
         link_port=18_000,
         reference=TrainingRows(record=str(tmp_path / "reference.parquet"), start=0, stop=5_760),
-        policy=policy_for(sites.values()),
+        policy='kind = "hardened"\n',
         system="unsafe",
         rows_max=1_024,
         detector="moments",
@@ -104,7 +104,8 @@ def test_five_varied_sites_take_part_and_an_unlike_plant_is_refused(
             reveal_rows=True,
         )
         request = read_document(JoinRequest, plant.folder / "request.json", private=True)
-        approval = APPROVALS.write(approve(rules_hash(own.rules), key))
+        declared = declared_by_approver(own.rules)
+        approval = APPROVALS.write(approve(rules_hash(own.rules), key, declared=declared))
         site.enrol(request, approvals=[approval], at=START)
         sharing = plant.statistic_sharing()
         assert sharing is not None
