@@ -123,6 +123,10 @@ def build(choice: Choice, folder: Path) -> None:
     made = program(choice, folder)
     if made.exists():
         return
+    same = next(folder.glob(f"*{made.suffix}"), None)  # another choice, of the same source
+    if same is not None:
+        made.hardlink_to(same)
+        return
     tree = folder / "tree"
     for part in PARTS:  # only folders are removed: cargo's `target` stays
         shutil.rmtree(tree / part, ignore_errors=True)

@@ -74,6 +74,10 @@ def test_a_program_that_is_there_is_not_built_again(
         choices.build(choice, tmp_path)
         assert choices.program(choice, tmp_path).read_text() == "built"
     assert len(commands) == 1
+    alone = Choice("fewer threads", choice.edits, threads=1)
+    choices.build(alone, tmp_path)
+    assert choices.program(alone, tmp_path).read_text() == "built"
+    assert len(commands) == 1
 
 
 @pytest.fixture
