@@ -179,11 +179,16 @@ verifying: setup ## what the proofs of 10 to 1,000 plants cost the coordinator, 
 ARM := aarch64-unknown-linux-gnu
 
 .PHONY: check-arm
-check-arm: ## whether the core compiles for ARM64, and its tests pass without a vector unit of this machine
+check-arm: ## whether the core compiles for ARM64, and its tests pass there (emulated) and without this machine's vector unit
 	@rustup target list --installed | grep -qx $(ARM) || { echo "missing: rustup target add $(ARM)"; exit 2; }
 	@command -v aarch64-linux-gnu-gcc > /dev/null || echo "aarch64-linux-gnu-gcc is missing: BLAKE3 is checked without its C code"
 	cargo check --locked -p attest-core --target $(ARM) $(if $(shell command -v aarch64-linux-gnu-gcc),,--features blake3/no_neon)
 	RUSTFLAGS="" CARGO_TARGET_DIR=target/portable cargo test --release --locked -p attest-core --test full_vectors --test full_chain
+	@command -v aarch64-linux-gnu-gcc > /dev/null && command -v qemu-aarch64 > /dev/null || { \
+	  echo "aarch64-linux-gnu-gcc or qemu-aarch64 is missing (Debian: gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user): no test ran on ARM64"; exit 2; }
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+	  CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu" \
+	  cargo test --release --locked -p attest-core --target $(ARM) --test full_vectors --test full_proofs
 
 .PHONY: profile-prover
 profile-prover: setup ## where the prover's time goes, by phase and as flame graphs in build/profile (needs perf)

@@ -27,20 +27,23 @@ SYMBOLIC = (
     "get_max_constraint",
     "get_log_num",
     "get_constraint_layout",
+    "SymbolicExpr",
+    "seam::read",
 )
 PHASES = (
     ("reading the statement", ("Circuit::new",)),
     ("degree and layout of constraints", (*SYMBOLIC, "proven_bits")),
     ("witness", ("witness::",)),
     ("verifying", ("::verify",)),
-    ("hashing trees", ("merkle_tree", "blake3")),
-    ("codewords (DFT)", ("p3_dft",)),
-    ("quotient", ("quotient_values", "FullAir as p3_air", "ProverConstraintFolder", "full::air")),
-    ("combining constraints and openings", ("batched_linear_combination", "coeffwise_dot")),
-    ("folding and openings", ("p3_fri", "interpolate", "open_with_preprocessing")),
+    ("hashing: trees and the proof of work", ("merkle_tree", "blake3", "hashing::", "serialize")),
+    ("codewords", ("transform::Transform", "p3_dft")),
+    ("quotient", ("prover::Steps", "::quotient", "FullAir as p3_air", "full::air")),
+    ("openings", ("dot_product", "prover::batched", "transform::rows_at", "transform::remainders")),
+    ("foldings", ("p3_fri",)),
 )
 OTHER = "other (copies, allocation, kernel)"
 ROW_PX, WIDTH_PX = 16, 1_600
+LOG_ROWS = 12  # of a segment, as in the product
 console = Console(highlight=False)
 
 
@@ -132,7 +135,8 @@ def profile(rows: int, request: bytes, out: Path) -> None:
     asked.write_bytes(request)
     program = ROOT / "target" / "release" / "examples" / "prove"
     recording = ["perf", "record", "-q", "-F", str(SAMPLES_PER_SECOND), "--call-graph",
-                 "dwarf,16384", "-o", str(found), str(program), str(asked), "1"]  # fmt: skip
+                 "dwarf,16384", "-o", str(found), str(program), str(asked), "1",
+                 str(LOG_ROWS if rows > 1 << LOG_ROWS else 0)]  # fmt: skip
     subprocess.run(recording, check=True, stdout=subprocess.PIPE)  # noqa: S603 - our own program
     reading = ["perf", "script", "-i", str(found)]
     script = subprocess.run(reading, check=True, capture_output=True, text=True)  # noqa: S603 - as above

@@ -12,7 +12,7 @@ import resource
 import statistics
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
@@ -25,6 +25,7 @@ from sluice.admission import HardenedPolicy
 from sluice.attestation.systems import Circuit
 from sluice.attestation.systems.full import Full, StatisticName, batch_statistic, worker
 from sluice.cli import out, table
+from sluice.errors import ProverError
 from sluice.telemetry import Record
 
 __all__ = [
@@ -181,6 +182,8 @@ def _prove(batch: Record, circuit: Circuit) -> Proven:
     with _Peak() as peak:
         proof = system.prove(batch, circuit, salt=SALT, context=CONTEXT, statistic=statistic)
     seconds = time.perf_counter() - began
+    if not peak.found:
+        raise ProverError("the memory of the prover was not seen; use another machine or more rows")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     commitment = system.commit(batch, circuit, salt=SALT)
     began = time.perf_counter()
@@ -219,9 +222,18 @@ class _Peak:
 
     def _watch(self) -> None:
         while not self._ended.wait(POLL_S):
-            for task in Path("/proc/self/task").iterdir():
-                for child in (task / "children").read_text().split():
-                    self.found = max(self.found, _peak_of(Path("/proc", child)))
+            for child in _children(Path("/proc/self/task")):
+                self.found = max(self.found, _peak_of(child))
+
+
+def _children(tasks: Path) -> Iterator[Path]:
+    """Yield the processes that the threads of a process started."""
+    for task in tasks.iterdir():
+        try:
+            children = (task / "children").read_text().split()
+        except OSError:  # the thread has ended since the folder was listed
+            continue
+        yield from (Path("/proc", child) for child in children)
 
 
 def _peak_of(process: Path) -> int:

@@ -1,8 +1,9 @@
 //! Prove one request of the worker's and verify the proof, so often; one line of JSON each time.
 //!
-//! `cargo run --release --example prove -- REQUEST TIMES [LOG_ROWS]`
+//! `cargo run --release --example prove -- REQUEST TIMES [LOG_ROWS [MASK]]`
 //!
-//! With `LOG_ROWS`, the proof is a chain of segments of `2^LOG_ROWS` rows.
+//! With a `LOG_ROWS` above 0, the proof is a chain of segments of `2^LOG_ROWS` rows. Masks are drawn
+//! from `MASK` for the first proof, and from the next numbers for the next proofs.
 
 use std::env::args;
 use std::fs;
@@ -26,7 +27,9 @@ fn main() {
     let times = args()
         .nth(2)
         .map_or(1, |times| times.parse().expect("a number"));
-    let log_rows = args().nth(3).map(|log| log.parse().expect("a number"));
+    let number = |at: usize| args().nth(at).map(|text| text.parse().expect("a number"));
+    let log_rows = number(3).filter(|log| *log > 0);
+    let mask = number(4).unwrap_or(0) as u8;
     let request = fs::read(path).expect("a file that can be read");
     let [
         statement,
@@ -62,7 +65,7 @@ fn main() {
     let commitment = circuit.commit(&batch, salt).expect("a batch that fits");
     for time in 0..times {
         let began = Instant::now();
-        let entropy = [time; 32];
+        let entropy = [mask.wrapping_add(time); 32];
         let proof = match log_rows {
             None => circuit.prove(&budgets, &batch, salt, context, entropy),
             Some(log) => circuit.prove_chain(&budgets, &batch, salt, context, None, entropy, log),

@@ -153,6 +153,22 @@ def test_the_memory_of_another_process_is_not_that_of_a_prover() -> None:
     assert scaling._peak_of(Path("/proc/no-process")) == 0
 
 
+def test_a_thread_that_ends_while_it_is_looked_at_hides_no_prover(tmp_path: Path) -> None:
+    for thread in ("1", "2", "3"):
+        (tmp_path / thread).mkdir()
+    (tmp_path / "3" / "children").write_text("11 12 ")
+    assert list(scaling._children(tmp_path)) == [Path("/proc/11"), Path("/proc/12")]
+
+
+def test_a_proof_whose_memory_was_not_seen_is_an_error(
+    bench: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scaling, "_peak_of", lambda _: 0)
+    seen = bench("attest-full", "--scaling", "--plant", "line", "--rows", 300)
+    assert seen.code != 0
+    assert "the memory of the prover was not seen" in seen.err
+
+
 def test_only_attest_full_scales(bench: Run) -> None:
     assert bench("gate", "--scaling").code == 2
     seen = bench("attest-full", "--scaling", "--plant", "line", "--rows", 64)
