@@ -22,6 +22,9 @@ LEAST_ROOM = 0.04  # of the reading's range, on either side, for as many switche
 ROOMY = 32  # these; more switches show the edges better
 ROOM = 8.0  # of a band's width over the number of switches: few switches show little of a band
 MOST_ROOM = 1.0  # of a band's width
+WIDE = 0.8  # of the reading's range: a wider band says little but where it ends
+OUTERMOST = 8  # switches at an end: how far apart they are is the room of a wide band's end
+CROWDED = 2.0  # times as many switches near the ends of a wide band as other rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,10 @@ class _Readings:
     @property
     def enough(self) -> bool:
         return min(self.on.size, self.off.size) >= LEAST_SWITCHES
+
+    @property
+    def widest(self) -> float:
+        return max(float(np.ptp(self.on)), float(np.ptp(self.off)))
 
 
 def mine_bands(record: Record) -> tuple[tuple[SwitchBand, ...], tuple[Dropped, ...]]:
@@ -68,11 +75,30 @@ def _best(record: Record, actuator: Channel, role: Role) -> SwitchBand | None:
             widest = max(band.on_high - band.on_low, band.off_high - band.off_low)
             if role is Role.PRESSURE and (widest > NARROW * span or _follows(band, record)):
                 continue
-            readings = _readings(band, [record])
-            noticed = min(_outside(band, readings, by) for by in (OFFSET * span, -OFFSET * span))
+            readings, offsets = _readings(band, [record]), (OFFSET * span, -OFFSET * span)
+            if readings.widest > WIDE * span and not _crowded(band, record, readings, offsets):
+                continue
+            noticed = min(_outside(band, readings, by) for by in offsets)
             if noticed >= NOTICED and (best is None or noticed > best[0]):
                 best = (noticed, band)
     return best[1] if best else None
+
+
+def _crowded(
+    band: SwitchBand, record: Record, readings: _Readings, offsets: tuple[float, ...]
+) -> bool:
+    """Whether switches lie near the ends of the band more often than other rows do.
+
+    A pump that also stops for other reasons switches at any level, and most often where its level
+    stops it. One that this level does not control switches at any level alike: its band shows only
+    the range of the level.
+    """
+    on = np.isin(np.rint(record.column(band.actuator)), band.on)
+    shown = record.column(band.level)
+    others = _Readings(shown[~on], shown[on])
+    return all(
+        _outside(band, readings, by) >= CROWDED * _outside(band, others, by) for by in offsets
+    )
 
 
 def _follows(band: SwitchBand, record: Record) -> bool:
@@ -105,19 +131,27 @@ def band_of(band: SwitchBand, blocks: Sequence[Record]) -> SwitchBand | None:
         return None
     shown = np.concatenate([block.column(band.level) for block in blocks])
     least = LEAST_ROOM * float(np.fmax.reduce(shown) - np.fmin.reduce(shown))
-    on, off = (_room(part, least) for part in (readings.on, readings.off))
-    return replace(
-        band,
-        on_low=float(readings.on.min()) - on,
-        on_high=float(readings.on.max()) + on,
-        off_low=float(readings.off.min()) - off,
-        off_high=float(readings.off.max()) + off,
+    (on_low, on_high), (off_low, off_high) = (
+        _ends(part, least, wide=WIDE * least / LEAST_ROOM) for part in (readings.on, readings.off)
     )
+    return replace(band, on_low=on_low, on_high=on_high, off_low=off_low, off_high=off_high)
 
 
-def _room(readings: Floats, least: float) -> float:
-    shown = min(ROOM / readings.size, MOST_ROOM) * float(np.ptp(readings))
-    return shown + least * min(1.0, float(np.sqrt(ROOMY / readings.size)))
+def _ends(readings: Floats, least: float, *, wide: float) -> tuple[float, float]:
+    """Return the readings between which later switches are expected.
+
+    A wide band with room in proportion would end nowhere. Its ends get the room that the outermost
+    switches show: little, where a level stops a pump that mostly stops for other reasons.
+    """
+    ordered = np.sort(readings)
+    width = float(np.ptp(readings))
+    below = above = min(ROOM / readings.size, MOST_ROOM) * width
+    if width > wide:
+        outermost = min(OUTERMOST, readings.size - 1)
+        below = min(below, float(ordered[outermost] - ordered[0]))
+        above = min(above, float(ordered[-1] - ordered[-1 - outermost]))
+    always = least * min(1.0, float(np.sqrt(ROOMY / readings.size)))
+    return float(ordered[0]) - (below + always), float(ordered[-1]) + (above + always)
 
 
 def _empty(actuator: Channel, channel: Channel, *, before: bool) -> SwitchBand:

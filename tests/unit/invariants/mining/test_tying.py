@@ -151,6 +151,43 @@ def test_a_wide_band_with_a_sharp_edge_is_found() -> None:
     assert not np.count_nonzero(judged.values[judged.applies])
 
 
+def washed() -> Record:
+    """A pump between 2 m and 8 m that also pauses by the clock, and one that knows only the clock.
+
+    It pauses at any level, so its switches lie all over the range of the level.
+    """
+    rows = 2 * ROWS
+    filling, level = np.zeros(rows), np.full(rows, 5.0)
+    other = (np.arange(rows) // 17 % 2).astype(np.float64)
+    running = np.arange(rows) % 47 >= 4
+    for row in range(1, rows):
+        shown = level[row - 1]
+        filling[row] = 1.0 if shown < 2 else 0.0 if shown > 8 else filling[row - 1]
+        level[row] = shown + (0.11 if filling[row] and running[row] else -0.083)
+    columns = {
+        "P1": filling * running,
+        "P2": other,
+        "L1": level + 0.01 * stream(5, "w").normal(size=rows),
+    }
+    return record_of(columns, channels=(PUMP, replace(PUMP, name="P2"), TANK))
+
+
+def test_a_pump_that_also_stops_for_other_reasons_has_a_band_with_sharp_ends() -> None:
+    record = washed()
+    ((band,), (dropped,)) = mine_bands(record)
+    assert (band.actuator, band.level) == ("P1", "L1")
+    assert dropped.name == "P2 switches"
+    shown = record.column("L1")
+    assert band.on_high - band.on_low > 0.8 * np.ptp(shown)
+    assert np.count_nonzero(residuals(band, record).values > 0) == 0
+    for offset in (0.1, -0.1):
+        moved = record.values.copy()
+        moved[:, record.index("L1")] += offset * np.ptp(shown)
+        judged = residuals(band, record.with_values(moved))
+        outside = np.count_nonzero(judged.values[judged.applies])
+        assert outside > 0.08 * np.count_nonzero(judged.applies)
+
+
 @pytest.mark.parametrize("channel", [TANK, PRESSURE], ids=["level", "pressure"])
 def test_a_pressure_needs_a_narrow_band(channel: Channel) -> None:
     """The pump stops for another reason, at any reading of the upper half."""
