@@ -11,7 +11,7 @@ from sluice.arrays import Floats
 from sluice.errors import SettingError
 from sluice.telemetry import Windows
 
-__all__ = ["DetectorKind", "Model", "Weights", "blocks", "shares_by_channel"]
+__all__ = ["DetectorKind", "Model", "Weights", "blocks", "demand_width", "shares_by_channel"]
 
 BLOCK_WINDOWS = 4_096
 
@@ -55,15 +55,20 @@ class Model(Protocol):
 
 def blocks(windows: Windows, *, width: int) -> Iterator[tuple[slice, NDArray[np.float32]]]:
     """Yield flattened windows in blocks: all at once would need ten times the record's memory."""
+    demand_width(windows, width)
+    for start in range(0, len(windows), BLOCK_WINDOWS):
+        block = slice(start, min(start + BLOCK_WINDOWS, len(windows)))
+        yield block, windows.matrix(np.arange(block.start, block.stop))
+
+
+def demand_width(windows: Windows, width: int) -> None:
+    """Refuse windows of another size than the model reads."""
     actual = windows.length * windows.rows.shape[1]
     if actual != width:
         raise SettingError(
             f"the model reads {width} values a window; these windows hold {actual} "
             f"({windows.length} rows of {windows.rows.shape[1]} channels)"
         )
-    for start in range(0, len(windows), BLOCK_WINDOWS):
-        block = slice(start, min(start + BLOCK_WINDOWS, len(windows)))
-        yield block, windows.matrix(np.arange(block.start, block.stop))
 
 
 def shares_by_channel(squares: NDArray[Any], channels: int) -> Floats:

@@ -14,14 +14,17 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from sluice.arrays import Floats, Ints, frozen
-from sluice.detector.model import DetectorKind, Weights, blocks
+from sluice.detector.model import DetectorKind, Weights, blocks, demand_width
 from sluice.errors import ModelFileError, SettingError
 from sluice.telemetry import Windows
 
 __all__ = ["MomentModel"]
+
+BLOCK_WINDOWS = 1_024  # that are multiplied at once: their values fit into a processor's cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -79,15 +82,19 @@ class MomentModel:
 
     def scores(self, windows: Windows) -> Floats:
         """Return each window's squared distance, divided by its number of values."""
+        demand_width(windows, self.width)
         squares = np.empty(len(windows))
+        if not squares.size:
+            return squares
         steps = self._steps()
-        still = self.still
-        for block, batch in blocks(windows, width=self.width):
-            off = self._off(batch)
-            moving = np.ascontiguousarray(off[:, :, self.moving]).reshape(len(off), -1)
-            total = np.einsum("ijk,ijk->i", off[:, :, still], off[:, :, still])
+        moving, still = (self._cut(windows, channels) for channels in (self.moving, self.still))
+        for start in range(0, len(windows), BLOCK_WINDOWS):
+            block = slice(start, start + BLOCK_WINDOWS)
+            first = windows.starts[block]
+            total = self._still_squares(still[first])
+            off = moving[first]
             for used, step in steps:
-                white = moving[:, :used] @ step
+                white = off[:, :used] @ step
                 total += np.einsum("ij,ij->i", white, white)
             squares[block] = total
         return squares / (self.width - self.rows * len(self.absent))
@@ -145,6 +152,24 @@ class MomentModel:
             (end, np.ascontiguousarray(self.whitener[end - count : end, :end].T))
             for end in range(count, len(self.whitener) + 1, count)
         ]
+
+    def _still_squares(self, off: Floats) -> Floats:
+        """Return the sum of squares of each window, channel by channel."""
+        by_channel = np.ascontiguousarray(off.reshape(len(off), self.rows, -1).transpose(2, 0, 1))
+        total: Floats = np.einsum("kij,kij->i", by_channel, by_channel)
+        return total
+
+    def _cut(self, windows: Windows, channels: Ints) -> Floats:
+        """Return, for each row, the window that begins there, of some channels less their means.
+
+        It is a view. So each reading is converted once, and not once for each window it is in.
+        """
+        off = np.take(windows.rows, channels, axis=1) - self.mean[channels]
+        values = self.rows * len(channels)
+        if not values:
+            return np.empty((len(off), 0))
+        cut: Floats = sliding_window_view(off.ravel(), values)[:: len(channels)]
+        return cut
 
     def _off(self, batch: NDArray[np.float32]) -> Floats:
         off: Floats = batch.reshape(len(batch), self.rows, -1) - self.mean

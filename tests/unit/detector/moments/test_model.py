@@ -61,6 +61,26 @@ def test_the_score_is_the_mahalanobis_distance(
     assert model.scores(few) == pytest.approx(expected, rel=1e-3)
 
 
+def test_every_window_is_scored_as_if_it_were_alone() -> None:
+    """Drawn windows over more than one block, channels that stand still, and absent ones."""
+    draw = np.random.default_rng(0)
+    moving, absent, rows = np.array([0, 2, 3, 6]), np.array([5]), 10
+    model = MomentModel(
+        mean=draw.standard_normal(7),
+        moving=moving,
+        whitener=np.tril(draw.standard_normal((rows * 4, rows * 4))),
+        absent=absent,
+    )
+    readings = draw.standard_normal((1_500, 7)).astype(np.float32)
+    starts = np.concatenate((np.arange(1_491), draw.integers(0, 1_491, 1_000)))
+    cut = Windows(rows=readings, starts=starts, length=rows, labels=np.zeros(len(starts), np.int8))
+    off = cut.matrix().reshape(len(cut), rows, 7) - model.mean
+    white = off[:, :, moving].reshape(len(cut), -1) @ model.whitener.T
+    squares = (white**2).sum(axis=1) + (off[:, :, [1, 4]] ** 2).sum(axis=(1, 2))
+    np.testing.assert_allclose(model.scores(cut), squares / (rows * 6), rtol=1e-12)
+    assert model.scores(cut.take(np.empty(0, np.int64))).shape == (0,)
+
+
 def test_the_ridge_is_the_one_that_makes_other_clean_rows_likely(
     statistic: MomentStatistic, framed: Framing, windows: Windows
 ) -> None:

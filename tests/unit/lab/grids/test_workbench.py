@@ -71,6 +71,21 @@ def test_the_score_is_that_of_the_trial_done_by_hand(clean: Made) -> None:
     assert not clean.recalled
 
 
+def test_a_grid_lets_members_vote(bench: Workbench) -> None:
+    text = GRID.replace('"subspace"', '"moments"').replace('"fedavg"', '"vote", "any-of-subsets"')
+    works = planned(parse_grid(text, where="grid"), data=Path("nowhere")).works
+    scores = {}
+    for each in (one for one in works if (one.mode, one.layout.seed) == ("clean", 0)):
+        shared = bench.shared(each.layout)
+        trial = Trial(contributions=Contributions(shared))
+        (done,) = finished = trial.run(trial.plan(MODES["clean"]), each.rule)
+        assert done.detector.model.kind == "vote"
+        scores[each.rule] = bench.work(each, {}).result.score
+        assert scores[each.rule] == score_of(finished, trial)
+    assert list(scores) == ["vote", "any-of-subsets"]
+    assert scores["vote"] != scores["any-of-subsets"]
+
+
 def test_a_known_federation_is_not_run_again(bench: Workbench, clean: Made) -> None:
     known = {clean.federation: replace(clean.result.score, f1=0.125)}
     again = bench.work(work("clean"), known)
