@@ -106,6 +106,7 @@ def drafted(folder: Path, ground: Path) -> Draft:
         request = read_document(JoinRequest, plant.folder / "request.json", private=True)
         declared = declared_by_approver(own.rules)
         approval = APPROVALS.write(approve(rules_hash(own.rules), APPROVER, declared=declared))
+        (folder / f"{name}.approval").write_bytes(approval)
         site.enrol(request, approvals=[approval], at=now)
     for name in ("unlike", "newcomer"):
         write_document(site.invite(name, at=now), folder / f"{name}.invitation", private=True)
@@ -154,7 +155,8 @@ def test_five_varied_sites_federate_and_an_unlike_plant_is_refused(
         assert "another kind of plant" in said
         assert not (sites.folder / "unlike").exists()
         for name in NAMES:
-            typed(sites, "plant", "check", name, "--sign-off", f"Operator of {name}")
+            approval, operator = f"{name}.approval", f"Operator of {name}"
+            typed(sites, "plant", "check", name, "--approval", approval, "--sign-off", operator)
         sites.start()
         ending = sites.end()
         assert (ending.members, ending.excluded) == ((NAMES,), ({},))

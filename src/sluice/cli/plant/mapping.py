@@ -65,8 +65,9 @@ def map_(
     """Propose which tag is which point, by role, unit, range, course, correlations and rules.
 
     The record must be clean. A proposal with a confidence below 0.9 is not taken: decide it with
-    --set, or leave the tag out with --leave-undecided. Nothing is written without --out. The plant
-    file then converts readings: units first, then the plant's own size.
+    --set, or leave the tag out with --leave-undecided. Names of tags choose only where readings
+    cannot, and add nothing to a confidence. Nothing is written without --out. The plant file then
+    converts readings: units first, then the plant's own size.
 
     Exit 0 if every tag is decided, 3 if an operator must decide some.
 
