@@ -41,7 +41,7 @@ def test_from_nothing_to_a_plant_that_has_joined(  # noqa: PLR0915 - one story
     save_rules(rules, Path("rules.json"))
     run("rules", "policy", "--out", "policy.toml", "--declare", "S_PU4=runs if S_PU3 fails")
     founded = ("--reference", "line.csv", "--rows", "4320:8640", "--policy", "policy.toml")
-    run("coordinator", "init", "water", *founded)
+    run("coordinator", "init", "water", *founded, "--detector", "autoencoder")
     run("coordinator", "init", "water", "--reference", "line.csv", expect=2)
     run("coordinator", "invite", "water", "north", "--out", "north.invitation")
     assert Path("north.invitation").stat().st_mode & 0o777 == 0o600

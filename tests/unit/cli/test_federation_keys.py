@@ -31,7 +31,8 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def water(sluice: Run, line: Path, tmp_path: Path) -> Path:
     folder = tmp_path / "water"
-    seen = sluice("coordinator", "init", folder, "--reference", line, "--name", "rivers", "--json")
+    given = ("--name", "rivers", "--rounds", "10")
+    seen = sluice("coordinator", "init", folder, "--reference", line, *given, "--json")
     assert (seen.code, seen.err) == (0, "")
     assert set(seen.json) == {
         "federation", "folder", "coordinator", "approvers", "approver_key", "history",
@@ -92,6 +93,34 @@ def test_the_terms_of_phases_and_updates_are_the_operators(
     assert (seen.code, seen.err) == (0, "")
     terms = CoordinatorFolder(folder).terms
     assert (terms.quorum, terms.grace_s, terms.update_max) == (0.75, 5.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("options", "detector", "rule"),
+    [
+        ((), "moments", "vote"),
+        (("--rule", "any-of-subsets"), "moments", "any-of-subsets"),
+        (("--rounds", "3"), "autoencoder", "fedavg"),
+        (("--epochs", "1"), "autoencoder", "fedavg"),
+        (("--rule", "median"), "autoencoder", "median"),
+        (("--detector", "autoencoder"), "autoencoder", "fedavg"),
+    ],
+)
+def test_members_share_sums_unless_rounds_are_asked_for(
+    sluice: Run,
+    line: Path,
+    tmp_path: Path,
+    options: tuple[str, ...],
+    detector: str,
+    rule: str,
+) -> None:
+    seen = sluice("coordinator", "init", tmp_path / "water", "--reference", line, *options)
+    assert seen.code == 0
+    shared = {"moments": "each plant shares its sums once", "autoencoder": "trained in rounds"}
+    assert f"Detector: {detector} ({shared[detector]}), rule {rule}" in seen.out
+    terms = CoordinatorFolder(tmp_path / "water").terms
+    assert (terms.statistic is not None, terms.rule) == (detector == "moments", rule)
+    assert terms.rounds == (3 if "3" in options else 10 if detector == "autoencoder" else 1)
 
 
 def test_without_a_round_in_progress_nothing_is_abandoned(sluice: Run, water: Path) -> None:

@@ -695,8 +695,8 @@ def test_init_prints_and_logs_lowered_limits(
     assert (plain.json["bound"], plain.json["statistic_rows_min"]) == (False, 4_096)
     for wrong in (
         ("--detector", "moments", "--bound", "--system", "unsafe"),
-        ("--bound",),
-        low,
+        ("--detector", "autoencoder", "--bound"),
+        ("--rounds", "2", *low),
     ):
         assert sluice(*words, tmp_path / "d", *wrong).code == 2
 

@@ -37,6 +37,8 @@ app.command(name="template")(template)
 app.command(name="provisional")(provisional)
 app.command(name="export-statistics")(export_statistics)
 
+ROUNDS, EPOCHS = 10, 2
+
 Folder = Annotated[
     Path,
     typer.Argument(
@@ -103,16 +105,17 @@ def init(
     ] = SystemName.FULL,
     largest: Annotated[int, typer.Option(min=1, help="Rows of the largest batch.")] = 8_192,
     detector: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="autoencoder (trained in rounds), or moments (each plant shares its sums once)."
+            help="moments (each plant shares its sums once), or autoencoder (trained in rounds). "
+            "Default: moments; autoencoder if --rounds, --epochs or a --rule of updates is given."
         ),
-    ] = "autoencoder",
+    ] = None,
     rule: Annotated[
         str | None,
         typer.Option(
-            help="Aggregation rule: fedavg (default), median, krum and others; with moments vote "
-            "(default) or any-of-subsets."
+            help="Aggregation rule: with moments vote (default) or any-of-subsets; with "
+            "autoencoder fedavg (default), median, krum and others."
         ),
     ] = None,
     malicious: Annotated[
@@ -123,9 +126,12 @@ def init(
         ),
     ] = 1,
     rounds: Annotated[
-        int, typer.Option(min=1, help="Number of rounds; with moments always 1.")
-    ] = 10,
-    epochs: Annotated[int, typer.Option(min=1, help="Local epochs per plant and round.")] = 2,
+        int | None,
+        typer.Option(min=1, help="Number of rounds; default: 10, with moments always 1."),
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Local epochs per plant and round; default: 2.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     deadline: Annotated[
         float, typer.Option(min=1, help="Seconds that plants have for each phase.")
@@ -254,6 +260,7 @@ def init(
     from sluice.network.coordinator import FederationPlan, found_federation
     from sluice.template import read_template
 
+    detector = detector or _usual_detector(rule, trained=bool(rounds or epochs))
     limits = _limits(detector, statistic_rows_min, statistic_span_min)
     card = _helper_of(helper_card, helper, groups=groups)
     if members_min is None:
@@ -290,9 +297,9 @@ def init(
         malicious=malicious,
         bound=bound,
         limits=limits,
-        rounds=rounds,
+        rounds=rounds or ROUNDS,
         seed=seed,
-        descent=Descent(epochs=epochs),
+        descent=Descent(epochs=epochs or EPOCHS),
         batch_deadline_s=deadline,
         round_deadline_s=deadline,
         suspend_after=suspend_after,
@@ -339,6 +346,8 @@ def init(
         )
         return
     out.print(f"{folder}: federation {name!r} is created", markup=False)
+    shared = "each plant shares its sums once" if detector == "moments" else "trained in rounds"
+    out.print(f"Detector: {detector} ({shared}), rule {site.terms.rule}", markup=False)
     if handed_over:
         out.print(
             f"{handed_over}: give this key to the person who approves rules, and delete it here",
@@ -349,6 +358,14 @@ def init(
     if site.terms.statistic is not None:
         out.print(site.terms.statistic.sentence, markup=False)
     out.print("Invite plants with 'sluice coordinator invite'.")
+
+
+def _usual_detector(rule: str | None, *, trained: bool) -> str:
+    """Return what is shared if `--detector` is not given: sums, unless rounds are asked for."""
+    from sluice.federation import VOTE_RULES
+
+    updates = rule is not None and rule not in VOTE_RULES
+    return "autoencoder" if trained or updates else "moments"
 
 
 def _helper_of(card: Path | None, url: str | None, *, groups: bool) -> "HelperCard | None":
