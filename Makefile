@@ -165,7 +165,7 @@ verifiers: setup ## whether the two verifiers of full proofs ever disagree, meas
 	$(BIN)/python -m benchmarks verifiers --seed $(SEED) --out docs/results/verifiers.md
 
 .PHONY: parameters
-parameters: setup ## other parameters of the full proof, each built and timed, into docs/results (20 minutes)
+parameters: setup ## other parameters of the full proof, each built and timed, into docs/results (30 minutes; continues where it was stopped)
 	$(BIN)/python -m benchmarks parameters --out docs/results/parameters.md
 
 .PHONY: scaling

@@ -68,7 +68,7 @@ def test_a_program_that_is_there_is_not_built_again(
         assert constant in (cwd / choices.FULL / "parameters.rs").read_text()
         made.write_text("built")
 
-    monkeypatch.setattr(choices.subprocess, "run", cargo)
+    monkeypatch.setattr("benchmarks.attest.choices.subprocess.run", cargo)
     choice = next(each for each in CHOICES if each.name.startswith("57 queries"))
     for _ in range(2):
         choices.build(choice, tmp_path)
