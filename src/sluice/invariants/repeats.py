@@ -50,6 +50,7 @@ ROUGHER = 1.1
 stretches of one shape each have their own noise: about 2. A copy differs by what was added to it or
 taken from it, and this is part of the one or the other: at most 1."""
 STRETCHES_AT_ONCE = 256
+COMPARED_AT_ONCE = 64
 LIVELY = 0.5
 """A stretch moves by this many of its usual steps at least; a flatter one repeats by chance."""
 
@@ -104,6 +105,8 @@ def _equal(readings: Floats, length: int) -> Ints:
     order = np.argsort(hashed, kind="stable")
     same = hashed[order[1:]] == hashed[order[:-1]]
     later: Ints = order[1:][same]  # only the later copy: the first may be the original
+    if not later.size:
+        return later
     copies = held(readings, empty=0.0)[later[:, None] + np.arange(length)]
     steps = np.rint(np.diff(copies, axis=1) / (STEP * (np.abs(copies).max(initial=0.0) or 1.0)))
     pairs_bits = 2 * np.log2(rows)  # so many pairs of rows may show equal stretches
@@ -136,18 +139,21 @@ def _similar(readings: Floats, scale: _Scale) -> Iterator[int]:
     for first in range(0, starts.size, STRETCHES_AT_ONCE):
         later = starts[first : first + STRETCHES_AT_ONCE]
         begin = max(0, int(later[0]) - LOOK_BACK)
-        bent, size = _bent(readings[begin : int(later[-1]) + length], length)
-        here = later - begin
-        together = size[here][:, None] + size[None, :]
-        alike = 2 * (bent[here] @ bent.T) >= np.float32(1 - scale.difference) * together
-        # Only stretches that end before this one begins: neighbours overlap and look alike.
-        alike &= np.arange(len(bent))[None, :] <= here[:, None] - length
-        alike[size[here] <= length * (LIVELY * usual) ** 2] = False
-        near = np.flatnonzero(alike.any(axis=1))
-        if near.size:
-            copied = _copied(readings[begin : int(later[-1]) + length], here[near], length)
-            near = near[(alike[near] & copied).any(axis=1)]
-        yield from (int(start) for start in later[near])
+        part = readings[begin : int(later[-1]) + length]
+        bent, size = _bent(part, length)
+        lively = later[size[later - begin] > length * (LIVELY * usual) ** 2] - begin
+        for at in range(0, lively.size, COMPARED_AT_ONCE):
+            here = lively[at : at + COMPARED_AT_ONCE]
+            # Only stretches that end before this one begins: neighbours overlap and look alike.
+            ended = int(here[-1]) - length + 1
+            together = size[here][:, None] + size[None, :ended]
+            alike = 2 * (bent[here] @ bent[:ended].T) >= np.float32(1 - scale.difference) * together
+            alike &= np.arange(ended)[None, :] <= here[:, None] - length
+            near = np.flatnonzero(alike.any(axis=1))
+            if near.size:
+                copied = _copied(part, here[near], length)[:, :ended]
+                near = near[(alike[near] & copied).any(axis=1)]
+            yield from (int(start) + begin for start in here[near])
 
 
 def _copied(readings: Floats, later: Ints, length: int) -> Bools:
@@ -164,5 +170,7 @@ def _bent(readings: Floats, length: int) -> tuple[NDArray[np.float32], NDArray[n
     line /= np.sqrt((line**2).sum())
     stretches = sliding_window_view(readings - readings.mean(), length)
     slope, mean = stretches @ line, stretches.mean(axis=1)
-    bent = (stretches - mean[:, None] - slope[:, None] * line).astype(np.float32)
+    exact = stretches - mean[:, None]
+    exact -= slope[:, None] * line
+    bent = exact.astype(np.float32)
     return bent, np.einsum("ij,ij->i", bent, bent)
