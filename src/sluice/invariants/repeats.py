@@ -32,12 +32,27 @@ class _Scale:
 
     rows: int
     difference: float  # squared, as a share of the two stretches' squared movement
+    by_chance: bool  # whether plain stretches of this length look alike by chance in long batches
+
+    def least(self, bends: Floats, rows: int) -> NDArray[np.float32]:
+        """Return, by stretch, the likeness of a copy in a batch of so many rows."""
+        closer = np.ones(len(bends))
+        if self.by_chance:
+            closer[_bent_rows(bends) < PLAIN * self.rows] = min(1.0, max(CLOSEST, FEW_ROWS / rows))
+        return (1 - self.difference * closer).astype(np.float32)
 
 
+PLAIN = 1 / 8
+"""A stretch is plain if it bends on a smaller share of its rows: a tank whose pump switched once or
+twice. BATADAL's tanks bend on a fifth of the rows, those of the line on a fourteenth."""
+FEW_ROWS = 1_000
+"""A longer batch has more pairs of stretches, so plain ones must agree more closely."""
+CLOSEST = 0.1
+"""But no closer than this share of the difference: single precision tells no more apart."""
 SCALES = (
-    _Scale(rows=48, difference=1e-5),
-    _Scale(rows=96, difference=2e-5),
-    _Scale(rows=192, difference=4e-5),
+    _Scale(rows=48, difference=1e-5, by_chance=True),
+    _Scale(rows=96, difference=2e-5, by_chance=True),
+    _Scale(rows=192, difference=4e-5, by_chance=False),
 )
 """Chosen on clean rows of the line plant and of BATADAL: shorter stretches of live tanks look alike
 more often, so they must agree more closely."""
@@ -142,26 +157,34 @@ def _similar(readings: Floats, scale: _Scale) -> Iterator[int]:
         part = readings[begin : int(later[-1]) + length]
         bent, size = _bent(part, length)
         lively = later[size[later - begin] > length * (LIVELY * usual) ** 2] - begin
+        bends = sliding_window_view(np.diff(part, n=2), length - 2)
         for at in range(0, lively.size, COMPARED_AT_ONCE):
             here = lively[at : at + COMPARED_AT_ONCE]
             # Only stretches that end before this one begins: neighbours overlap and look alike.
             ended = int(here[-1]) - length + 1
             together = size[here][:, None] + size[None, :ended]
-            alike = 2 * (bent[here] @ bent[:ended].T) >= np.float32(1 - scale.difference) * together
+            least = scale.least(bends[here], len(readings))[:, None]
+            alike = 2 * (bent[here] @ bent[:ended].T) >= least * together
             alike &= np.arange(ended)[None, :] <= here[:, None] - length
             near = np.flatnonzero(alike.any(axis=1))
             if near.size:
-                copied = _copied(part, here[near], length)[:, :ended]
+                copied = _copied(bends, here[near])[:, :ended]
                 near = near[(alike[near] & copied).any(axis=1)]
             yield from (int(start) + begin for start in here[near])
 
 
-def _copied(readings: Floats, later: Ints, length: int) -> Bools:
+def _copied(bends: Floats, later: Ints) -> Bools:
     """Mark, by later and earlier stretch, differences not rougher than the stretches are."""
-    bends = sliding_window_view(np.diff(readings, n=2), length - 2)
     own = np.einsum("ij,ij->i", bends, bends)
     difference = own[later][:, None] + own[None, :] - 2 * (bends[later] @ bends.T)
     return np.asarray(difference <= ROUGHER * np.maximum(own[later][:, None], own[None, :]))
+
+
+def _bent_rows(bends: Floats) -> Floats:
+    """Return on how many rows each stretch bends: all rows count if they bend equally."""
+    squares = bends**2
+    total, fourth = squares.sum(axis=1), (squares**2).sum(axis=1)
+    return np.asarray(np.divide(total**2, fourth, out=np.zeros_like(total), where=fourth > 0))
 
 
 def _bent(readings: Floats, length: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

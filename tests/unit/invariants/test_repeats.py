@@ -5,6 +5,7 @@ import pytest
 
 from sluice.arrays import Floats
 from sluice.invariants.repeats import LOOK_BACK, known_repeats, repeated_rows
+from sluice.lab.plants import simulate
 
 ROWS = 600
 MILLIMETRES = 0.001
@@ -44,6 +45,29 @@ def test_a_copy_with_millimetres_of_jitter_is_found(seed: int, jitter: float) ->
 @pytest.mark.parametrize("rows", [96, 144])
 def test_a_copy_of_two_stretches_is_long_enough(rows: int) -> None:
     assert repeated_rows(copied(tank(1), rows=rows, jitter=3 * MILLIMETRES))[-rows:].mean() > 0.7
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_level_of_forty_days_repeats_no_hour_by_chance(seed: int) -> None:
+    level = simulate("line", seed=seed, days=40).column("L_T1")
+    assert not repeated_rows(level).any()
+
+
+@pytest.mark.parametrize("jitter", [0.0, 3 * MILLIMETRES])
+@pytest.mark.parametrize("rows", [10_000, 40_000])
+def test_a_copy_is_found_in_a_long_batch(rows: int, jitter: float) -> None:
+    forged = tank(4, rows)
+    forged[-240:] = forged[-6_000:-5_760] + np.random.default_rng(0).normal(0, jitter, 240)
+    marked = repeated_rows(forged)
+    assert marked[-240:].mean() > 0.7
+    assert not marked[: -240 - 48].any()
+
+
+@pytest.mark.parametrize("length", [30, 60, 100])
+def test_a_short_copy_is_found_in_a_long_batch_if_it_is_exact(length: int) -> None:
+    forged = tank(5, 40_000)
+    forged[-length:] = forged[-6_000 : -6_000 + length]
+    assert repeated_rows(forged)[-length:].all()
 
 
 def test_an_offset_and_a_drift_do_not_hide_a_copy() -> None:
