@@ -192,6 +192,11 @@ def _answer(sites: Sequence[Counted]) -> str:
             total.moving,
         ),
         ("moving points without a twin", total.apart_right, total.apart),
+        (
+            "moving points with a twin: guesses",
+            total.right - total.apart_right,
+            total.moving - total.apart,
+        ),
         ("points that never move: guesses", total.still_right, total.still),
         ("all tags", total.all_right, total.tags),
         ("all tags, if they keep the numbers of the design", total.kept_right, total.tags),
@@ -221,7 +226,7 @@ def main() -> None:
     """Count the sites and write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks mapping", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("docs/results/mapping.md"))
-    parser.add_argument("--first-seed", type=int, default=180, help="settings: below 100")
+    parser.add_argument("--first-seed", type=int, default=200, help="settings: below 100")
     parser.add_argument("--sites", type=int, default=20)
     given = parser.parse_args()
     reference = simulate("treatment", seed=REFERENCE_SEED, days=DAYS)
