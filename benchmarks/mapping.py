@@ -60,7 +60,9 @@ Three kinds of points differ in what readings can tell:
   reading in every row. FIT401 and FIT501 are two meters of one flow, with equal noise; some sites
   have one of them only. Exchanged twins give the same statistic, or one that differs by noise. With
   drawn tags their order is drawn too, so they are right in half of the sites by chance: a method
-  that is right wherever readings can tell has about 95 % of the moving points right.
+  that is right wherever readings can tell has about 95 % of the moving points right. That share
+  varies by chance: on three earlier sets of 20 sites it was 94.5 % (seeds 140 to 159), 96.0 % (160
+  to 179) and 93.2 % (180 to 199).
 - **never moving**: standby pumps, and equipment that always runs. Readings tell only which of these
   two it is, and that is weak evidence: at another plant the other pump is on standby. Without
   names, these proposals are guesses. Their confidence says so, and an operator decides them. No
@@ -192,6 +194,11 @@ def _answer(sites: Sequence[Counted]) -> str:
             total.moving,
         ),
         ("moving points without a twin", total.apart_right, total.apart),
+        (
+            "moving points with a twin: guesses",
+            total.right - total.apart_right,
+            total.moving - total.apart,
+        ),
         ("points that never move: guesses", total.still_right, total.still),
         ("all tags", total.all_right, total.tags),
         ("all tags, if they keep the numbers of the design", total.kept_right, total.tags),
@@ -221,7 +228,7 @@ def main() -> None:
     """Count the sites and write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks mapping", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("docs/results/mapping.md"))
-    parser.add_argument("--first-seed", type=int, default=180, help="settings: below 100")
+    parser.add_argument("--first-seed", type=int, default=200, help="settings: below 100")
     parser.add_argument("--sites", type=int, default=20)
     given = parser.parse_args()
     reference = simulate("treatment", seed=REFERENCE_SEED, days=DAYS)

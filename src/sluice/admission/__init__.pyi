@@ -1,5 +1,5 @@
 from .acceptance import Acceptance, unsound
-from .gate import EmptyRulesWarning, Gate, judge
+from .gate import EmptyRulesWarning, Gate, demand_measurable, judge
 from .measured import MeasuredBatch
 from .objections import Objection, ObjectionKind, commands
 from .policy import (
@@ -37,6 +37,7 @@ __all__ = [
     "accept",
     "commands",
     "default_policy",
+    "demand_measurable",
     "judge",
     "parse_policy",
     "policy_hash",

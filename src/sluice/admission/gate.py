@@ -10,7 +10,7 @@ from sluice.errors import EmptyRulesError, RecordError, SettingError
 from sluice.invariants import Encoding, RuleSet
 from sluice.telemetry import Record
 
-__all__ = ["EmptyRulesWarning", "Gate", "judge"]
+__all__ = ["EmptyRulesWarning", "Gate", "demand_measurable", "judge"]
 
 
 class EmptyRulesWarning(UserWarning):
@@ -46,17 +46,22 @@ class Gate:
         """Return the batch, ready to be measured; one that does not fit the rules is an error."""
         if len(batch) == 0:
             raise RecordError(f"batch {batch.name!r} has no rows")
-        if batch.stride_s != self.rules.stride_s:
-            times = self.rules.stride_s / batch.stride_s
-            remedy = f"keep every {times:g}-th row (--every {times:g})"
-            if times < 1 or times != round(times):
-                remedy = "mine rules at the batch's stride, or check that the plant is the same"
-            raise SettingError(
-                f"batch {batch.name!r} has a stride of {batch.stride_s:g} s, the rules of "
-                f"{self.rules.plant!r} one of {self.rules.stride_s:g} s; {remedy}"
-            )
-        self.rules.demand(batch)
+        demand_measurable(batch, self.rules)
         return MeasuredBatch(rules=self.rules, record=batch, encoding=self.encoding)
+
+
+def demand_measurable(batch: Record, rules: RuleSet) -> None:
+    """Raise unless a record has the rules' stride and the channels that they read."""
+    if batch.stride_s != rules.stride_s:
+        times = rules.stride_s / batch.stride_s
+        remedy = f"keep every {times:g}-th row (--every {times:g})"
+        if times < 1 or times != round(times):
+            remedy = "mine rules at the batch's stride, or check that the plant is the same"
+        raise SettingError(
+            f"batch {batch.name!r} has a stride of {batch.stride_s:g} s, the rules of "
+            f"{rules.plant!r} one of {rules.stride_s:g} s; {remedy}"
+        )
+    rules.demand(batch)
 
 
 def judge(

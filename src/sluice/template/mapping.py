@@ -19,7 +19,6 @@ another plant may have other names, and its standby pump may be the one that run
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from sluice.arrays import Bools, Floats
 from sluice.errors import RecordError, SettingError
 from sluice.telemetry import Channel, Codes, Record, Role
 from sluice.template.assignment import UNALIKE, UNMATCHED, Assignment, Pairs, assign
-from sluice.template.naming import likeness, number_order
+from sluice.template.naming import likeness, named_twins
 from sluice.template.points import Point, Template
 from sluice.template.profile import profile_of, twins_in
 from sluice.template.units import conversion, same_dimension
@@ -43,8 +42,6 @@ SHAPE_WEIGHT = 0.8
 SPAN_WEIGHT = 0.2
 NAME_HINT = 4e-3  # what the same name is worth, among points that never move
 STATE_HINT = 1e-3  # what the same state is worth there
-LEAST = 1e-9  # a difference between likenesses of names
-NOISE = 2e-3  # a gap in cost between twins that is noise
 MARGIN = 0.06  # the gap in cost at which a proposal is right in 63 of 100 cases
 LIKENESS = 0.5  # a cost below which a match is as good as matches of one plant with itself
 
@@ -81,11 +78,7 @@ class Proposal:
 
 def propose(record: Record, template: Template, *, ties: Iterable[Iterable[str]] = ()) -> Proposal:
     """Propose a mapping of a clean record's tags; `ties` are channels that its own rules tie."""
-    if not np.isclose(record.stride_s, template.stride_s, rtol=1e-6, atol=0):
-        raise RecordError(
-            f"record {record.name!r} has a row every {record.stride_s:g} s and template "
-            f"{template.name!r} one every {template.stride_s:g} s; thin or resample the record"
-        )
+    _demand_stride(record, template)
     single = _single_costs(record, template)
     if single.min() >= UNALIKE:
         raise SettingError(
@@ -100,7 +93,19 @@ def propose(record: Record, template: Template, *, ties: Iterable[Iterable[str]]
     )
     hinted = assign(single - _hints(record, template, possible=single < UNALIKE), pairs)
     found = Assignment(single, pairs, hinted.points)  # so that no hint adds to a confidence
-    return _proposal(record, template, _in_order(record, template, found))
+    return _proposal(record, template, named_twins(record, template, found))
+
+
+def _demand_stride(record: Record, template: Template) -> None:
+    if np.isclose(record.stride_s, template.stride_s, rtol=1e-6, atol=0):
+        return
+    cure = "thin the record (--every)"
+    if record.stride_s > template.stride_s:
+        cure = "export more rows of the plant, or agree on a template with fewer"
+    raise RecordError(
+        f"record {record.name!r} has a row every {record.stride_s:g} s and template "
+        f"{template.name!r} one every {template.stride_s:g} s; {cure}"
+    )
 
 
 def _single_costs(record: Record, template: Template) -> Floats:
@@ -182,40 +187,6 @@ def _hints(record: Record, template: Template, *, possible: Bools) -> Floats:
 def _state(codes: Codes | None, usual: Sequence[float]) -> bool | None:
     """Return whether an actuator that never moves is on; None: it is no actuator."""
     return None if codes is None else round(usual[1]) != codes.off
-
-
-def _in_order(record: Record, template: Template, found: Assignment) -> Assignment:
-    """Return the assignment with twins as their names say, or else in the order of their tags.
-
-    Only twins are exchanged that nothing else, such as their spans, tells apart.
-    """
-    for group in twins_in(record):
-        tags = sorted(
-            (record.index(name) for name in group), key=lambda at: number_order(record.names[at])
-        )
-        for first, second in combinations(tags, 2):
-            points = found.points.copy()
-            one, two = int(points[first]), int(points[second])
-            twins = template.points[one].twins if min(one, two) >= 0 else ()
-            if template.names[two] in twins and _better(
-                record, template, (first, second), one, two
-            ):
-                points[first], points[second] = two, one
-                if found.gaps(first)[two] <= NOISE:
-                    found = Assignment(found.single, found.pairs, points)
-    return found
-
-
-def _better(
-    record: Record, template: Template, tags: tuple[int, int], first: int, second: int
-) -> bool:
-    """Return whether two twins' names fit better exchanged; if not worse, their order decides."""
-    one, two = (
-        likeness(record.names[tags[0]], template.names[point])
-        - likeness(record.names[tags[1]], template.names[point])
-        for point in (first, second)
-    )
-    return one < two - LEAST or (first > second and one < two + LEAST)
 
 
 def _proposal(record: Record, template: Template, found: Assignment) -> Proposal:

@@ -1,6 +1,7 @@
 """`coordinator template` and `plant map`: what they print, write and refuse."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sluice.cli.app import app
-from sluice.errors import SettingError
+from sluice.errors import RecordError, SettingError
 from sluice.invariants import Invariant, Profile, RuleSet, Term, Tie, save_rules
 from sluice.lab.plants import VariedSite, simulate, varied_site
 from sluice.telemetry import FileLayout, Record, read_plant_file, read_record, write
@@ -101,6 +102,80 @@ def test_undecided_tags_can_be_left_out(folder: Path, site: VariedSite) -> None:
     code, _ = mapped(folder, "--leave-undecided", "--out", str(out))
     assert code == 0
     assert set(read_plant_file(out).points) <= set(site.reference)
+
+
+def test_a_tag_whose_point_was_given_away_is_not_decided(folder: Path, site: VariedSite) -> None:
+    """It was left out without a word, and the mapping was written."""
+    tags = {point: tag for tag, point in site.reference.items()}
+    given, kept = tags["L_T1"], tags["L_T2"]
+    code, text = mapped(folder, "--json", "--set", f"{given}=L_T2")
+    payload = json.loads(text)
+    assert code == 3
+    assert kept in payload["undecided"]
+    assert "L_T2" not in payload["missing"]
+    assert "L_T1" in payload["missing"]
+    out = folder / "given.toml"
+    code, shown = mapped(folder, "--set", f"{given}=L_T2", "--out", str(out))
+    assert (code, out.exists()) == (3, False)
+    assert "L_T2: decided by you" in shown
+    assert "points without a tag: L_T1" in " ".join(shown.split())
+    code, text = mapped(folder, "--json", "--set", f"{given}=L_T2", "--leave-undecided")
+    assert code == 0
+    assert "L_T1" in json.loads(text)["missing"]
+
+
+def test_points_that_never_change_are_called_guesses(folder: Path) -> None:
+    record = read_record(folder / "reference.parquet")
+    values = np.array(record.values)
+    values[:, record.index("S_PU3")] = values[0, record.index("S_PU4")]
+    still = record.with_values(values)
+    write(still, folder / "still.parquet", FileLayout.PARQUET)
+    words = ["coordinator", "template", str(folder / "still.parquet")]
+    assert RUN.invoke(app, [*words, "--out", str(folder / "still.json")]).exit_code == 0
+    code, shown = mapped(folder, record="still.parquet", template="still.json")
+    assert code == 3
+    said = " ".join(shown.split())
+    told = "guesses, because their points never change in the reference: S_PU3, S_PU4; look at the"
+    assert told in said
+
+
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        (("L_T1", "L_T2"), r"--set decides tag .* twice; keep one of the decisions"),
+        (("L_T1", ""), r"--set decides tag .* twice; keep one of the decisions"),
+    ],
+)
+def test_two_decisions_of_one_tag_are_refused(
+    folder: Path, site: VariedSite, points: tuple[str, str], message: str
+) -> None:
+    tag = site.record.names[0]
+    code, text = mapped(folder, *(word for each in points for word in ("--set", f"{tag}={each}")))
+    assert code == 2
+    assert re.search(message, text)
+
+
+def test_two_tags_of_one_point_are_refused(folder: Path, site: VariedSite) -> None:
+    first, second = site.record.names[:2]
+    code, text = mapped(folder, "--set", f"{first}=L_T1", "--set", f"{second}=L_T1")
+    assert code == 2
+    assert "--set maps two tags to point 'L_T1'; a point is one tag" in text
+
+
+@pytest.mark.usefixtures("site")
+def test_a_record_at_another_stride_is_refused_with_what_helps(folder: Path) -> None:
+    """Thinning does not help a record that has too few rows."""
+    slow = ["coordinator", "template", str(folder / "reference.parquet"), "--every", "2"]
+    assert RUN.invoke(app, [*slow, "--out", str(folder / "slow.json")]).exit_code == 0
+    words = ["plant", "map", str(folder / "north.parquet"), "--template"]
+    finer = RUN.invoke(app, [*words, str(folder / "slow.json")])
+    slower = RUN.invoke(app, [*words, str(folder / "template.json"), "--every", "2"])
+    for refused, told in (
+        (finer, "has a row every 60 s and template 'reference' one every 120 s; thin the record"),
+        (slower, "has a row every 120 s and template 'reference' one every 60 s; export more rows"),
+    ):
+        assert isinstance(refused.exception, RecordError)
+        assert told in str(refused.exception)
 
 
 @pytest.mark.usefixtures("site")

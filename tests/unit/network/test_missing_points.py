@@ -237,6 +237,23 @@ def test_a_record_with_too_few_points_is_refused_whatever_its_rules_name(
     assert not out.exists()
 
 
+def test_rules_that_cannot_be_measured_on_the_record_are_refused_when_a_plant_joins(
+    founder: Founder, lacking: Path, tmp_path: Path, sluice: Run
+) -> None:
+    """The plant joined, and found out when it checked its batch."""
+    made = founder("vote", detector="moments", members_min=3, overlap_min=0.8)
+    invitation, out = tmp_path / "south.invitation", tmp_path / "south"
+    write_document(made.site.invite("south", at=made.clock()), invitation, private=True)
+    words = ("plant", "join", str(invitation), "--rules", str(made.rules), "--out", str(out))
+    refused = sluice(*words, "--record", str(lacking / "line.csv"))
+    assert refused.code == 2
+    assert f"has no channel {LACKING!r}, which rule" in " ".join(refused.err.split())
+    thinned = sluice(*words, "--record", str(made.record), "--every", "2")
+    assert thinned.code == 2
+    assert "has a stride of 120 s, the rules of" in " ".join(thinned.err.split())
+    assert not out.exists()
+
+
 def test_points_that_measure_something_else_are_refused_at_join_and_import(
     line_files: tuple[Path, Path], founder: Founder, tmp_path: Path, sluice: Run
 ) -> None:

@@ -127,7 +127,7 @@ def test_ties_of_rules_tell_twins_apart(line_reference: Record) -> None:
 
 
 def test_another_stride_is_refused(line_reference: Record, line_template: Template) -> None:
-    with pytest.raises(RecordError, match="one every 60 s; thin or resample"):
+    with pytest.raises(RecordError, match="one every 60 s; export more rows"):
         propose(line_reference.every(2), line_template)
 
 

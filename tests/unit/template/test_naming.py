@@ -112,3 +112,17 @@ def test_names_choose_among_twins(reference: Record, template: Template) -> None
     tags = {"MV301": "ZV-301", "MV303": "XV-303"}  # the later number comes first in order
     named = proposed(reference, tags, template)
     assert (named["MV301"].point, named["MV303"].point) == ("MV301", "MV303")
+
+
+@pytest.mark.parametrize("lacking", ["FIT401", "FIT501"])
+def test_a_name_chooses_where_a_plant_has_one_of_two_twins(
+    template: Template, lacking: str
+) -> None:
+    """The two meter one flow; the plant has one of them, under the number of either."""
+    own = {"FIT401": "FIT501", "FIT501": "FIT401"}[lacking]
+    assert template.point(own).twins == (lacking,)
+    other = simulate("treatment", seed=51, days=0.6).without_first(6 * 3_600.0).every(10)
+    for number in ("401", "501"):
+        named = proposed(other.without(lacking), {own: f"N-FT-{number}"}, template)
+        assert named[own].point == f"FIT{number}"
+        assert not named[own].confident

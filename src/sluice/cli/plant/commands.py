@@ -104,6 +104,7 @@ def join(
     Example: [bold]sluice plant join north.invitation --record n.parquet --rules rules.json
     --out north[/bold]
     """
+    from sluice.admission import demand_measurable
     from sluice.network import Invitation, TrainingRows, read_document
     from sluice.network.plant import PlantFolder
 
@@ -121,6 +122,7 @@ def join(
         plant=str(plant_file.resolve()) if plant_file else None,
     )
     accepted = load_rules(rules)
+    demand_measurable(loaded, accepted)
     plant = PlantFolder.create(
         out_path,
         document,

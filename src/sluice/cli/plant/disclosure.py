@@ -53,7 +53,8 @@ def show_disclosure(disclosure: Disclosure) -> None:
 class Lending:
     """The tail of its scores that a plant lends, and how many members lend theirs."""
 
-    own: LentTail | None  # None: the batch is too short
+    own: LentTail | None
+    why: str  # it lends none; empty if it does
     once_a_week: float | None  # the score that a clean week passes once, over the median score
     rarest_rate: float | None  # false alarms a week: the batch is too short for rarer ones
     members: int  # in the last model
@@ -65,14 +66,16 @@ def lending_of(plant: PlantFolder, batch: Record) -> Lending | None:
     terms = plant.invitation.terms
     if not terms.lends:
         return None
+    own, why = None, ""
     try:
         own = plant_tail(batch, terms, plant.keys.circuit)
-    except SettingError:
-        own = None
+    except SettingError as error:
+        why = str(error)
     seen = last_statistics(plant.folder, terms)
     members = () if seen is None else seen.shared.members
     return Lending(
         own=own,
+        why=why,
         once_a_week=None if own is None else own.threshold(1.0, false_alarms_per_week=1.0),
         rarest_rate=None if own is None else own.rarest_rate,
         members=len(members),
@@ -90,7 +93,7 @@ def show_lending(lending: Lending | None) -> None:
         markup=False,
     )
     if lending.own is None:
-        out.print("this plant lends no thresholds: its batch is too short for the tail of a score")
+        out.print(f"this plant lends no thresholds: {lending.why}", markup=False)
     else:
         rate = max(lending.own.rarest_rate, 1.0)
         often = "one alarm a week is" if rate == 1.0 else f"{rate:.3g} alarms a week are"

@@ -84,10 +84,13 @@ def map_(
     proposal = propose(loaded, wanted, ties=ties_in(rules, loaded))
     decided = _decisions(decide or [], tags=loaded.names, template=wanted)
     points, open_ = _settled(proposal, decided, leave=leave)
+    hoped = {match.point for match in proposal.matches if match.tag in open_}
+    missing = sorted(set(wanted.names) - set(points.values()) - hoped)
     if json:
-        emit(_payload(proposal, decided, points, open_))
+        emit(_payload(proposal, decided, points, open_, missing))
     else:
         _show(proposal, decided, points, open_)
+        _show_open(proposal, wanted, open_, missing)
     if open_:
         raise typer.Exit(3)
     if out_path is not None:
@@ -127,26 +130,34 @@ def _decisions(
 ) -> dict[str, str | None]:
     decided: dict[str, str | None] = {}
     for text in texts:
-        tag, equals, point = text.partition("=")
+        tag, equals, named = text.partition("=")
         if not equals or tag not in tags:
             raise SettingError(
                 f"--set is {text!r}; write TAG=POINT with a tag of the record, such as "
                 f"{tags[0]}={template.names[0]}"
             )
-        decided[tag] = template.point(point).name if point else None
+        point = template.point(named).name if named else None
+        if tag in decided:
+            raise SettingError(f"--set decides tag {tag!r} twice; keep one of the decisions")
+        if point is not None and point in decided.values():
+            raise SettingError(f"--set maps two tags to point {point!r}; a point is one tag")
+        decided[tag] = point
     return decided
 
 
 def _settled(
     proposal: "Proposal", decided: dict[str, str | None], *, leave: bool
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the points of the decided tags, and the tags that an operator must decide."""
+    """Return the points of the decided tags, and the tags that an operator must decide.
+
+    A tag is not decided if a decision gives its proposed point to another tag.
+    """
     points = {tag: point for tag, point in decided.items() if point is not None}
     taken, open_ = set(points.values()), []
     for match in proposal.matches:
-        if match.tag in decided or match.point is None or match.point in taken:
+        if match.tag in decided or match.point is None:
             continue
-        if match.confident:
+        if match.confident and match.point not in taken:
             points[match.tag] = match.point
         elif not leave:
             open_.append(match.tag)
@@ -158,12 +169,13 @@ def _payload(
     decided: dict[str, str | None],
     points: dict[str, str],
     open_: list[str],
+    missing: list[str],
 ) -> dict[str, object]:
     return {
         "template": proposal.template,
         "decided": not open_,
         "undecided": open_,
-        "missing": sorted(set(proposal.missing) - set(points.values())),
+        "missing": missing,
         "tags": [
             {
                 "tag": match.tag,
@@ -185,10 +197,10 @@ def _show(
     points: dict[str, str],
     open_: list[str],
 ) -> None:
-    table = Table("tag", "point", "confidence", "next best", "state")
+    table = Table("tag", "proposed", "confidence", "next best", "state")
     for match in proposal.matches:
         if match.tag in decided:
-            state = "decided by you"
+            state = f"{decided[match.tag] or 'no point'}: decided by you"
         elif match.tag in open_:
             state = "decide it with --set"
         elif match.tag in points:
@@ -197,7 +209,7 @@ def _show(
             state = "no point"
         table.add_row(
             match.tag,
-            points.get(match.tag) or match.point or "",
+            match.point or "",
             f"{match.confidence:.2f}" if match.point else "",
             match.instead or "",
             state,
@@ -210,7 +222,20 @@ def _show(
                 "reference tells them apart; look at the plant",
                 markup=False,
             )
-    missing = sorted(set(proposal.missing) - set(points.values()))
+
+
+def _show_open(
+    proposal: "Proposal", template: "Template", open_: list[str], missing: list[str]
+) -> None:
+    """Print which open proposals are guesses, and which points are left without a tag."""
+    still = {point.name for point in template.points if point.still}
+    guesses = [each.tag for each in proposal.matches if each.tag in open_ and each.point in still]
+    if guesses:
+        out.print(
+            f"guesses, because their points never change in the reference: {', '.join(guesses)}; "
+            "look at the plant",
+            markup=False,
+        )
     if missing:
         out.print(f"points without a tag: {', '.join(missing)}", markup=False)
     if open_:

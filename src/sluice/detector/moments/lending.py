@@ -116,8 +116,8 @@ def lend_tail(scores: Floats, last_rows: Ints, *, stride_s: float) -> LentTail:
     level, peaks = peaks_of(scores, last_rows)
     if not 0 < median <= level < math.inf:
         raise SettingError(
-            f"clean scores with a median of {median:g} and peaks above {level:g} give no tail; "
-            "readings must change"
+            f"clean scores with a median of {median:g} and peaks above {level:g} give no tail: "
+            "peaks must lie above the median, and the median above 0; take a longer batch"
         )
     pareto = fit_pareto(np.log(peaks / level))
     return LentTail(
