@@ -19,7 +19,7 @@ from benchmarks.evidence.study import batadal
 from benchmarks.red_team.attempts import SMALL
 from sluice.arrays import Floats
 from sluice.files import atomically
-from sluice.invariants.mining.trial import TARGET
+from sluice.invariants.mining import TARGET
 from sluice.seeding import stream
 from sluice.telemetry import Record, Role
 
