@@ -5,7 +5,7 @@ Cost of the rules:      attest-editions
 Where a prover's time goes: profile-prover
 Pages of docs/results:  evaluation, honest, detector, vote, exactness, evidence, red-team, drift,
                         sampling, parameters, many, verifiers, verify-many, bound,
-                        bound-damage, worth, cold-start, mapping, unlike-plants
+                        bound-damage, worth, cold-start, mapping, unlike-plants, detectability
 Sums of the circuit:    sums
 Latency of a federation: round-latency
 Opening a long log:     log-open
@@ -52,6 +52,7 @@ MODULES = {
     "watch": "benchmarks.speed.watch",
     "worth": "benchmarks.worth.run",
     "cold-start": "benchmarks.cold_start.run",
+    "detectability": "benchmarks.red_team.detectability",
 }
 
 

@@ -1,7 +1,7 @@
 """Malicious clients at a gate, and the federations that take in those who are admitted."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -22,6 +22,7 @@ from sluice.lab.attacks import (
     RehearsedTraining,
     projected,
 )
+from sluice.lab.results import Score
 from sluice.lab.trials import (
     MODES,
     Contribution,
@@ -130,50 +131,74 @@ class Attackers:
         )
 
     def _damages(self, admitted: dict[str, Poison]) -> Iterator[Damage]:
-        """Train with and without the admitted clients, for every detector."""
+        """Train with the admitted clients as they are and as they would be with their own rows.
+
+        A federation without them would have fewer rows, which alone changes what it detects.
+        """
         for detector in self.detectors:
-            trial, before = self._honest(detector)
+            trial = self._trial(detector)
+            before = self._honest(detector, tuple(admitted))
             shared = trial.scenario
-            invited = {client: trial.contributions.honest(client) for client in shared.honest}
+            poisoned = {}
             for client, poison in admitted.items():
                 windows = shared.framing.windows(poison.trained)
                 rng = stream(self.seed, "exposure", client)
-                invited[client] = Contribution(
+                poisoned[client] = Contribution(
                     batch=poison.shown, windows=poison.windows(windows, rng=rng)
                 )
-            plan = TrialPlan(
-                mode=MODES["gated"],
-                attack="replay",  # only named in the result; the rows are those of `invited`
-                invited=invited,
-                decisions={
-                    client: Decision(admitted=True, rows=len(brought.batch))
-                    for client, brought in invited.items()
-                },
-            )
-            after = run_cell(trial, plan, "fedavg").score
+            after = _score(trial, poisoned)
             yield Damage(
                 detector=detector,
                 admitted=len(admitted),
-                targeted_before=before[0],
+                targeted_before=before.targeted_recall or 0.0,
                 targeted_after=after.targeted_recall or 0.0,
-                precision_before=before[1],
+                precision_before=before.auc_pr,
                 precision_after=after.auc_pr,
             )
 
-    def _honest(self, detector: str) -> tuple[Trial, tuple[float, float]]:
-        """Return the trial of a detector, and what it detects without malicious clients."""
+    def _honest(self, detector: str, joined: tuple[str, ...]) -> Score:
+        """Return what a federation detects in which these clients train on their own rows."""
+        key = detector, joined
+        if key not in self._scores:
+            trial = self._trial(detector)
+            own = {client: trial.contributions.honest(client) for client in joined}
+            self._scores[key] = _score(trial, own)
+        return self._scores[key]
+
+    def _trial(self, detector: str) -> Trial:
         if detector not in self._trials:
             setup = replace(self.study.setup, detector=detector)
             shared = scenario(self.study.clean, self.study.test, setup=setup, seed=self.seed)
             shared = shared.tied(self.gate.gate.rules)
-            trial = Trial(contributions=Contributions(shared, own=self.gate.gate), gate=self.gate)
-            score = run_cell(trial, trial.plan(MODES["honest-only"]), "fedavg").score
-            self._trials[detector] = trial, (score.targeted_recall or 0.0, score.auc_pr)
+            self._trials[detector] = Trial(
+                contributions=Contributions(shared, own=self.gate.gate), gate=self.gate
+            )
         return self._trials[detector]
 
     @cached_property
-    def _trials(self) -> dict[str, tuple[Trial, tuple[float, float]]]:
+    def _trials(self) -> dict[str, Trial]:
         return {}
+
+    @cached_property
+    def _scores(self) -> dict[tuple[str, tuple[str, ...]], Score]:
+        return {}
+
+
+def _score(trial: Trial, joined: Mapping[str, Contribution]) -> Score:
+    """Return the score of a federation of the honest clients and those that joined."""
+    shared = trial.scenario
+    invited = {client: trial.contributions.honest(client) for client in shared.honest}
+    invited |= joined
+    plan = TrialPlan(
+        mode=MODES["gated"],
+        attack="replay",  # only named in the result; the rows are those of `invited`
+        invited=invited,
+        decisions={
+            client: Decision(admitted=True, rows=len(brought.batch))
+            for client, brought in invited.items()
+        },
+    )
+    return run_cell(trial, plan, "fedavg").score
 
 
 def changed_readings(own: Record, poisoned: Record, gate: Gate) -> tuple[Bools, float]:

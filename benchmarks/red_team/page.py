@@ -114,14 +114,15 @@ def _refusals(results: Sequence[Result]) -> Iterator[str]:
 def _halves(results: Sequence[Result]) -> Iterator[str]:
     yield (
         "\n## Must hold: at most half of what the first kinds of rules leave\n\n*Planted* is the "
-        "mean share of touched rows, 0 for a refused batch. *Damage* is how many points of the "
-        "targets' windows the detector no longer detects, mean over seeds, 0 if no client is "
-        "admitted; a negative number is a gain. Where the detector detects no target even without "
-        "malicious clients, no damage can be seen. Each cell goes from the gate with the first "
-        "kinds to the gate with all.\n"
+        "mean share of touched rows, 0 for a refused batch. *Shift* is the root mean square of all "
+        "changes in admitted batches, in standard deviations of each channel. *Damage* is how many "
+        "points of the targets' windows the detector no longer detects, mean over seeds, 0 if no "
+        "client is admitted; a negative number is a gain. It compares with the federation in which "
+        "the admitted clients train on their own rows. Where that detects no target, no damage can "
+        "be seen. Each cell goes from the gate with the first kinds to the gate with all.\n"
     )
-    yield "| plant | attack | clients | planted | half | detector | damage | half |"
-    yield "|---|---|---|---|---|---|---|---|"
+    yield "| plant | attack | clients | planted | half | shift | detector | damage | half |"
+    yield "|---|---|---|---|---|---|---|---|---|"
     for plant in dict.fromkeys(result.key.plant for result in results):
         of_plant = [result for result in results if result.key.plant == plant]
         for attack in HALVED:
@@ -143,13 +144,19 @@ def _halves(results: Sequence[Result]) -> Iterator[str]:
                 hurts = f"{hurt[0]:.1f} to {hurt[1]:.1f} | {_yes(hurt[1] <= max(hurt[0], 0) / 2)}"
                 yield (
                     f"| {plant} | {attack} | {len(_attempts(after))} | {planted[0]:.0%} to "
-                    f"{planted[1]:.0%} | {half} | {detector} | {hurts if detector else ' | '} |"
+                    f"{planted[1]:.0%} | {half} | {_shift(before)} to {_shift(after)} | {detector} "
+                    f"| {hurts if detector else ' | '} |"
                 )
 
 
 def _planted(results: Sequence[Result]) -> float:
     tried = _attempts(results)
     return float(np.mean([each.touched if each.admitted else 0.0 for each in tried] or [0.0]))
+
+
+def _shift(results: Sequence[Result]) -> str:
+    passed = [each.shift for each in _attempts(results) if each.admitted]
+    return f"{np.mean(passed):.2f}" if passed else "none"
 
 
 def _damage(results: Sequence[Result], detector: str) -> float:
@@ -171,9 +178,9 @@ def _plant(plant: str, results: Sequence[Result]) -> Iterator[str]:
         "hardened gate admits: the share of touched rows, how many channels are changed so much, "
         "and the root mean square of all changes in standard deviations of each channel (idle "
         "channels have none). The detectors are trained by federated averaging behind the hardened "
-        "gate. Each cell goes from the federation without malicious clients to the federation with "
-        "those that are admitted (means over seeds): targets detected, then average precision. The "
-        "last column is the first reason of a refusal.\n"
+        "gate. Each cell goes from the federation in which the admitted clients train on their own "
+        "rows to the federation in which they train on their poison (means over seeds): targets "
+        "detected, then average precision. The last column is the first reason of a refusal.\n"
     )
     detectors = tuple(dict.fromkeys(each.detector for result in results for each in result.damages))
     head = ["attack", "first kinds admit", "hardened admits", "touched", "channels", "shift"]

@@ -36,7 +36,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """The detector without malicious clients, and with those that the gate admits."""
+    """The detector if the admitted clients train on their own rows, and if on their poison."""
 
     detector: str
     admitted: int  # malicious clients

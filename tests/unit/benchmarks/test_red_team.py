@@ -123,7 +123,9 @@ def test_planted_rows_and_damage_are_compared_with_the_first_kinds() -> None:
         result("ramp", HARDENED, (True, 0.8), (False, 0.8), after=0.3),
     ]
     row = line_of(results, "| tank | ramp |")
-    assert row == ("| tank | ramp | 2 | 80% to 40% | yes | subspace | 30.0 to 10.0 | yes |")
+    assert row == (
+        "| tank | ramp | 2 | 80% to 40% | yes | 0.50 to 0.50 | subspace | 30.0 to 10.0 | yes |"
+    )
     unpaired = [*results, result("ramp", HARDENED, (True, 0.9), (True, 0.9), seed=101, after=0.1)]
     assert line_of(unpaired, "| tank | ramp |") == row
     worse = [results[0], result("ramp", HARDENED, (True, 0.9), (True, 0.9), after=0.1)]

@@ -33,7 +33,6 @@ from sluice.invariants.relations import (
     Mean,
     Rate,
     RelationKind,
-    SwitchBand,
     Tie,
     Window,
 )
@@ -149,11 +148,7 @@ def mine_hardened(
         if RelationKind.SPECTRUM in kinds
         else ()
     )
-    means = (
-        mine_means(_unswitched(measured, bands), blocks, share=share)
-        if RelationKind.MEAN in kinds
-        else ()
-    )
+    means = mine_means(_steady(measured), blocks, share=share) if RelationKind.MEAN in kinds else ()
     structure = structure_of(
         rules, tuple(candidates), clean, bands=bands, spectra=spectra, means=means
     )
@@ -161,14 +156,13 @@ def mine_hardened(
     return replace(calibrated, rules=with_power(calibrated.rules, record))
 
 
-def _unswitched(channels: Sequence[Channel], bands: Sequence[SwitchBand]) -> list[Channel]:
-    """Return the channels whose offset no switch band notices, without analysers: these drift."""
-    switching = {band.level for band in bands}
-    return [
-        channel
-        for channel in channels
-        if channel.role is not Role.QUALITY and channel.name not in switching
-    ]
+def _steady(channels: Sequence[Channel]) -> list[Channel]:
+    """Return the channels without analysers: these drift.
+
+    A level that switches a pump is among them: its band says little where the pump also stops for
+    other reasons, and a level may be wrong by as much as the band is wide.
+    """
+    return [channel for channel in channels if channel.role is not Role.QUALITY]
 
 
 def _coupled(couplings: tuple[CouplingFind, ...], record: Record) -> Iterator[Candidate]:

@@ -8,13 +8,14 @@ from scipy.stats import t as student
 
 from sluice.arrays import Floats
 from sluice.invariants.relations import Invariant, Mean
-from sluice.telemetry import Channel, Record
+from sluice.telemetry import Channel, Record, Role
 
 __all__ = ["mean_of", "mine_means"]
 
 WINDOWS = (64, 128, 192)  # rows
 LEAST_WINDOWS = 12
 OFFSET = 0.1  # of the channel's range: a mean must notice a channel that is wrong by this
+LEVEL_OFFSET = 0.25  # the same of a level, of which often only a wide switch band says more
 ROOM = 1.25  # beyond the clean windows: a short batch may have no window outside
 LEAST_SHARE = 0.03  # of the range: a closer mean fails when a set point moves a little
 READING_SHARE = 0.0025  # of the usual reading: the offset of a meter drifts by more
@@ -25,13 +26,16 @@ def mine_means(
 ) -> tuple[Mean, ...]:
     """Return a mean for each channel of which it notices an offset of a tenth of the range.
 
+    Of a level, an offset of a quarter.
+
     A tank that fills and empties several times within a window has nearly the same mean in each.
     The windows are those of the lengths tried that notice the smallest offset.
     """
     found = []
     for channel in channels:
         readings = np.concatenate([block.column(channel.name) for block in blocks])
-        most = OFFSET * float(np.fmax.reduce(readings) - np.fmin.reduce(readings))
+        share_noticed = LEVEL_OFFSET if channel.role is Role.LEVEL else OFFSET
+        most = share_noticed * float(np.fmax.reduce(readings) - np.fmin.reduce(readings))
         if not most > 0:
             continue
         tried = []

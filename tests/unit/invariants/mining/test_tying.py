@@ -420,7 +420,18 @@ def test_a_short_record_has_no_mean() -> None:
     assert mine_means([TANK], [pumped().rows(0, 64 * 12)], share=1e-7) == ()
 
 
-def test_means_are_mined_of_channels_whose_offset_nothing_else_notices() -> None:
+def test_a_level_has_a_mean_that_notices_no_less_than_a_quarter_of_its_range() -> None:
+    """Beside a wide switch band it is all that limits an offset of the level."""
+    wave = 0.3 * np.sin(np.arange(ROWS) / 50) + np.sin(np.arange(ROWS) / 3)
+    record = record_of({"L1": wave + 0.02 * noise("level"), "F1": wave + 0.02 * noise("flow")})
+    (found,) = mine_means([TANK, METER], [record], share=1e-7)
+    rule = mean_of(found, [record], share=1e-7)
+    assert rule is not None
+    assert found.channel == "L1"
+    assert 0.1 < rule.tolerance / float(np.ptp(record.column("L1"))) <= 0.25
+
+
+def test_means_are_mined_of_channels_that_no_tie_and_no_coupling_explains() -> None:
     record = pumped()
     other = np.asarray(np.sin(np.arange(ROWS) / 5) + 0.05 * noise("sine"))
     values = record.values.copy()
@@ -430,7 +441,8 @@ def test_means_are_mined_of_channels_whose_offset_nothing_else_notices() -> None
         channels=tuple(replace(channel, span=None) for channel in record.channels),
     )
     rules = mine_hardened(record).rules
-    assert [rule.name for rule in rules.of_kind(RelationKind.MEAN)] == ["PI2 mean"]
+    assert [rule.name for rule in rules.of_kind(RelationKind.MEAN)] == ["L1 mean", "PI2 mean"]
+    assert [rule.relation.level for rule in rules.of_kind(RelationKind.SWITCH_BAND)] == ["L1"]
     assert "PI2" in (rules.untied or ())
 
 
