@@ -105,9 +105,7 @@ class Physics:
         order = np.argsort(-values, axis=1, kind="stable")[:, :most]
         return tuple(
             tuple(
-                names[at]
-                for at in places
-                if own[at] > 0 and own[at] >= STANDS_OUT * own[places[0]]
+                names[at] for at in places if own[at] > 0 and own[at] >= STANDS_OUT * own[places[0]]
             )
             for own, places in zip(values, order, strict=True)
         )

@@ -180,6 +180,11 @@ class VotedModel:
         votes: Bools = self.ratios(windows) > 1
         return votes
 
+    def named(self, which: Bools, *, silent: bool = False) -> tuple[str, ...]:
+        """Return the names of some voters; with `silent`, those that abstain too."""
+        names = (voter.name for voter, named in zip(self.voters, which, strict=True) if named)
+        return (*names, *("+".join(own) for own in self.abstaining if silent))
+
     def scores(self, windows: Windows) -> Floats:
         """Return the `needed`-th largest ratio of each window; an alarm is a ratio above 1."""
         place = len(self.voters) - self.needed
