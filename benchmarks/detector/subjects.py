@@ -134,7 +134,7 @@ SUBJECTS = (
         says="simulated, a row every 5 s; trained on 5.5 clean days of one seed, scored on the "
         "attack week of another; held out: clean days of a third seed; one false alarm a week, and "
         "one a day",
-        cases=_seeds(_treatment, 4, first=120),
+        cases=_seeds(_treatment, 4, first=124),
         asked=(1.0, 7.0),
     ),
     Subject(

@@ -6,7 +6,7 @@ from statistics import fmean, stdev
 
 from scipy.stats import t as student
 
-from benchmarks.vote.store import OR_RULES, VOTE, Result
+from benchmarks.vote.store import OR_RULES, SUM, VOTE, Result
 
 __all__ = ["page"]
 
@@ -35,26 +35,43 @@ COLUMNS = "| targeted recall | recall | attacks | false alarms a week |"
 RULE = "|---|---|---|---|---|"
 
 
-def page(results: Sequence[Result], *, plants: Sequence[str], attacks: Sequence[str]) -> str:
+def page(
+    results: Sequence[Result],
+    *,
+    plants: Sequence[str],
+    attacks: Sequence[str],
+    rivals: Sequence[str],
+    seeds: int,
+) -> str:
     """Return the page of stored results, with a list of what has not been run."""
-    parts = [HEAD, *_missing(results, plants, attacks)]
+    missing = _missing(results, plants, attacks, rivals, seeds)
+    parts = [HEAD, *missing]
     for study in dict.fromkeys(result.study for result in results):
         parts += _study(study, [result for result in results if result.study == study])
     return "\n".join(parts)
 
 
 def _missing(
-    results: Sequence[Result], plants: Sequence[str], attacks: Sequence[str]
+    results: Sequence[Result],
+    plants: Sequence[str],
+    attacks: Sequence[str],
+    rivals: Sequence[str],
+    seeds: int,
 ) -> Iterator[str]:
-    """Say which plants, attacks and rivals the results do not cover."""
-    ran = {result.study for result in results}
-    missing = [f"the plant {plant}" for plant in plants if plant not in ran]
-    for study in sorted(ran):
-        own = [result for result in results if result.study == study]
-        tried = {result.attack for result in own}
-        missing += [f"the attack `{a}` on {study}" for a in attacks if a not in tried]
-        if not any(result.detector == "autoencoder" for result in own):
-            missing.append(f"the autoencoder beside the vote on {study}")
+    """Say which plants, attacks and rivals the results do not cover with all seeds."""
+    ran = {(r.study, r.detector, r.attack, r.seed) for r in results if r.rule != SUM}
+    missing = []
+    for plant in plants:
+        for detector, tried in (("moments", attacks), ("autoencoder", rivals)):
+            counts = [sum(key[:3] == (plant, detector, attack) for key in ran) for attack in tried]
+            names = [f"`{attack}`" for attack in tried]
+            if len(set(counts)) == 1:
+                names, counts = ["every attack"], counts[:1]
+            missing += [
+                f"{name} on the {detector} of {plant} ({count} of {seeds} seeds)"
+                for name, count in zip(names, counts, strict=True)
+                if count < seeds
+            ]
     if missing:
         yield f"\n**Not run yet:** {', '.join(missing)}. `python -m benchmarks vote` runs them."
 

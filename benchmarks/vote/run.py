@@ -44,7 +44,8 @@ from sluice.telemetry import Label, Windows
 console = Console(stderr=True, highlight=False)
 DATA_ATTACKS = ("replay", "ramp", "aligned", "feasible", "attest-clean")
 AGGREGATION = ("fedavg", "median", "krum", "fltrust")
-RIVAL_ATTACKS = ("none", "replay", "attest-clean", "min-max")
+RIVAL_ATTACKS = ("none", *DATA_ATTACKS, "min-max")
+SEEDS = 20
 FALSE_ALARMS_PER_WEEK = {"BATADAL": 1.0, "treatment": 7.0}
 """One a week of an hourly record, one a day of a record with a row every 10 s."""
 
@@ -309,7 +310,9 @@ def _study(name: str) -> Study:
 
 
 def _page(store: Store, attacks: tuple[str, ...]) -> str:
-    return page(store.results, plants=tuple(STUDIES), attacks=attacks)
+    return page(
+        store.results, plants=tuple(STUDIES), attacks=attacks, rivals=RIVAL_ATTACKS, seeds=SEEDS
+    )
 
 
 def main() -> None:
@@ -318,8 +321,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/results/vote.md"))
     parser.add_argument("--store", type=Path, default=Path("build/vote.jsonl"))
     parser.add_argument("--only", choices=sorted(STUDIES), help="run one plant only")
-    parser.add_argument("--seeds", type=int, default=20, help="seeds 100, 101, ... of the vote")
-    parser.add_argument("--rival-seeds", type=int, default=3, help="seeds of the autoencoder")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds 100, 101, ... of the vote")
+    parser.add_argument("--rival-seeds", type=int, default=SEEDS, help="seeds of the autoencoder")
     parser.add_argument("--skip", nargs="*", default=(), help="attacks that are left out")
     parser.add_argument("--limit", type=float, default=1e9, help="seconds after which to stop")
     arguments = parser.parse_args()
@@ -327,13 +330,14 @@ def main() -> None:
     store = Store(arguments.store)
     every = ("none", *DATA_ATTACKS, *STATISTIC_ATTACKS)
     wanted = tuple(attack for attack in every if attack not in arguments.skip)
+    rivals = tuple(attack for attack in RIVAL_ATTACKS if attack not in arguments.skip)
     begun = time.monotonic()
     for name in STUDIES:
         if arguments.only not in (None, name):
             continue
         for detector, runs, attacks, seeds in (
             (DetectorKind.MOMENTS, votes, wanted, arguments.seeds),
-            (DetectorKind.AUTOENCODER, autoencoders, RIVAL_ATTACKS, arguments.rival_seeds),
+            (DetectorKind.AUTOENCODER, autoencoders, rivals, arguments.rival_seeds),
         ):
             for seed in range(100, 100 + seeds):
                 missing = store.missing(name, seed, detector, attacks)

@@ -247,10 +247,31 @@ def show_certificate(certificate: "VoteCertificate", record: "Record") -> None:
             _delay(attack.certified_delay_s, "can be hidden"),
         )
     out.print(attacks)
+    if certificate.by_member:
+        out.print(_risks(certificate))
     if certificate.partial:
         out.print(_support(certificate))
     for sentence in certificate.sentences:
         out.print(f"\n{sentence}" if sentence is certificate.sentences[0] else sentence)
+
+
+def _risks(certificate: "VoteCertificate") -> "Table":
+    """Return the worst figures over the sets that contain each member."""
+    shown = table(
+        "\nIf this member is malicious, at worst",
+        *("member", "recall", "attacks", "precision", "false alarms a week", "in alarm"),
+    )
+    for risk in certificate.by_member:
+        worst = risk.worst
+        shown.add_row(
+            risk.member,
+            f"≥ {worst.recall:.3f}",
+            f"≥ {worst.attacks_detected}",
+            f"≥ {_figure(worst.precision)}",
+            f"≤ {_figure(worst.false_alarms_per_week)}",
+            f"≤ {_figure(worst.time_in_alarm)}",
+        )
+    return shown
 
 
 def _support(certificate: "VoteCertificate") -> "Table":
@@ -292,6 +313,12 @@ def figure_lines(certificate: "VoteCertificate") -> tuple[tuple[str, str, str, s
             ", ".join(sets.attacks_detected),
         ),
         line("precision", actual.precision, certified.precision, sets.precision, "≥"),
+        (
+            "false-alarm events",
+            f"{actual.false_events:,}",
+            f"≤ {certified.false_events:,}",
+            ", ".join(sets.false_events),
+        ),
         line(
             "false alarms a week",
             actual.false_alarms_per_week,

@@ -164,10 +164,10 @@ class _Result:
     blame: tuple[Blame, ...]
     report: DetectionReport | None
 
-    def blamed(self, row: int) -> str:
+    def blamed(self, row: int) -> tuple[str, ...]:
         """Return the names behind the alarm at a row."""
         rows = self.scored.last_rows[self.scored.alarms]
-        return ";".join(self.blame[int(np.searchsorted(rows, row))].names)
+        return self.blame[int(np.searchsorted(rows, row))].names
 
 
 def _refuse_other_rules(detector: Detector, path: Path) -> None:
@@ -253,7 +253,7 @@ def _payload(result: _Result) -> dict[str, object]:
                 "end": str(event.end),
                 "peak": event.peak,
                 "alarms": event.alarms,
-                "blame": result.blamed(event.peak_row).split(";"),
+                "blame": list(result.blamed(event.peak_row)),
             }
             for event in scored.events()
         ],
@@ -295,7 +295,7 @@ def _show_longest(events: tuple[AlarmEvent, ...], result: _Result) -> None:
             _clock(event.end),
             f"{event.alarms:,}",
             f"{event.peak:.4g}",
-            result.blamed(event.peak_row).replace(";", ", "),
+            ", ".join(result.blamed(event.peak_row)),
         )
     out.print(listed)
 

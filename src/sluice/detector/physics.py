@@ -99,18 +99,25 @@ class Physics:
     def blame(
         self, record: Record, last_rows: Ints, *, rows: int, most: int
     ) -> tuple[tuple[str, ...], ...]:
-        """Return, per window, the rules that stand out, worst first."""
+        """Return, per window, the rules that stand out, worst first; each is named once."""
         excess = self._excess(record)
-        values = excess.over(last_rows, rows)
+        names, values = _by_name(excess.names, excess.over(last_rows, rows))
         order = np.argsort(-values, axis=1, kind="stable")[:, :most]
         return tuple(
             tuple(
-                excess.names[at]
-                for at in places
-                if own[at] > 0 and own[at] >= STANDS_OUT * own[places[0]]
+                names[at] for at in places if own[at] > 0 and own[at] >= STANDS_OUT * own[places[0]]
             )
             for own, places in zip(values, order, strict=True)
         )
+
+
+def _by_name(names: tuple[str, ...], values: Floats) -> tuple[tuple[str, ...], Floats]:
+    """Return the largest value of the checks of each name; a level has blocks of two lengths."""
+    places: dict[str, list[int]] = {}
+    for at, name in enumerate(names):
+        places.setdefault(name, []).append(at)
+    largest: Floats = np.column_stack([values[:, own].max(axis=1) for own in places.values()])
+    return tuple(places), largest
 
 
 def rule_excess(rules: RuleSet, record: Record, *, encoding: Encoding | None = None) -> RuleExcess:

@@ -166,15 +166,24 @@ class VotedModel:
         return self.voters[0].model.width
 
     def ratios(self, windows: Windows) -> Floats:
-        """Return each voter's score over its threshold: voters x windows."""
+        """Return each voter's score over its threshold: voters x windows; 0 if it has no score.
+
+        A voter without a score withholds its vote. Ranked as it is, NaN would be the largest ratio,
+        and an alarm could rise without the votes that it needs.
+        """
         scores = np.stack([voter.model.scores(windows) for voter in self.voters])
         ratios: Floats = scores / np.array(self.calibration.thresholds)[:, np.newaxis]
-        return ratios
+        return np.where(np.isnan(ratios), 0.0, ratios)
 
     def votes(self, windows: Windows) -> Bools:
         """Return who votes for an alarm: voters x windows."""
         votes: Bools = self.ratios(windows) > 1
         return votes
+
+    def named(self, which: Bools, *, silent: bool = False) -> tuple[str, ...]:
+        """Return the names of some voters; with `silent`, those that abstain too."""
+        names = (voter.name for voter, named in zip(self.voters, which, strict=True) if named)
+        return (*names, *("+".join(own) for own in self.abstaining if silent))
 
     def scores(self, windows: Windows) -> Floats:
         """Return the `needed`-th largest ratio of each window; an alarm is a ratio above 1."""
@@ -187,14 +196,18 @@ class VotedModel:
     def blame(self, windows: Windows) -> Floats:
         """Return each channel's share: the median over the voters that vote for an alarm.
 
-        Over all voters if none does. A median, because a malicious voter can blame any channel.
+        Over all voters if none does. A median, because a malicious voter can blame any channel. If
+        the voters agree on no channel, the mean, so that an alarm always names a tag.
         """
         shares = np.stack([voter.model.blame(windows) for voter in self.voters])
         votes = self.votes(windows)
         counted = np.where(votes.any(axis=0), votes, True)
-        median: Floats = np.nanmedian(np.where(counted[:, :, np.newaxis], shares, np.nan), axis=0)
-        total = median.sum(axis=1, keepdims=True)
-        shared: Floats = np.divide(median, total, out=np.zeros_like(median), where=total > 0)
+        known = np.where(counted[:, :, np.newaxis], shares, np.nan)
+        median: Floats = np.nanmedian(known, axis=0)
+        agreed = median.any(axis=1, keepdims=True)
+        blamed = np.where(agreed, median, np.nanmean(known, axis=0))
+        total = blamed.sum(axis=1, keepdims=True)
+        shared: Floats = np.divide(blamed, total, out=np.zeros_like(blamed), where=total > 0)
         return shared
 
     def with_calibration(self, calibration: VoteCalibration) -> "VotedModel":

@@ -247,12 +247,8 @@ def voted_alarms(detector: Detector, record: Record) -> tuple[VotedAlarm, ...]:
                 start=record.times[first],
                 end=record.times[last],
                 tags=tuple(names[at] for at in worst if shares[at] > 0),
-                voted=_named(model, voted),
-                dissented=(*_named(model, ~voted), *("+".join(m) for m in model.abstaining)),
+                voted=model.named(voted),
+                dissented=model.named(~voted, silent=True),
             )
         )
     return tuple(events)
-
-
-def _named(model: VotedModel, which: Bools) -> tuple[str, ...]:
-    return tuple(voter.name for voter, named in zip(model.voters, which, strict=True) if named)

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 ASSUMES_COUNT = (
-    "It holds if no more than {who} are malicious. Count owners and integrators, not keys: members "
+    "It holds if no more than {who} malicious. Count owners and integrators, not keys: members "
     "that one party controls are malicious together."
 )
 OWN_RULES = (
@@ -225,7 +225,8 @@ class VoteCertificate:
                 f"Each member is a group of plants ({plants}). {self.malicious} malicious plants "
                 f"are in at most {self.malicious} groups, so all this holds for as many plants."
             )
-        return (*said, ASSUMES_COUNT.format(who=who), ASSUMES_RECORD, ASSUMES_CLEAN)
+        counted = ASSUMES_COUNT.format(who=f"{who} {'is' if self.malicious == 1 else 'are'}")
+        return (*said, counted, ASSUMES_RECORD, ASSUMES_CLEAN)
 
 
 def certify(ballots: Ballots, *, malicious: int, merge_rows: int = MERGE_ROWS) -> VoteCertificate:

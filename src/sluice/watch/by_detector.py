@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from sluice.arrays import Bools, Floats
-from sluice.detector import Detector, Fusion, RateThreshold
+from sluice.detector import Detector, Fusion, RateThreshold, VotedModel, voted_model
 from sluice.invariants import (
     Mean,
     RuleSet,
@@ -18,7 +18,7 @@ from sluice.telemetry import Channel, Record, Role, Windows, windows
 from sluice.watch.settings import WatchSettings
 from sluice.watch.signals import Signal, SymptomKind
 from sluice.watch.trailing import RecentRows
-from sluice.watch.words import say_score
+from sluice.watch.words import say_score, say_votes
 
 __all__ = ["ByDetector", "channels_of"]
 
@@ -94,10 +94,10 @@ class ByDetector:
         above = np.flatnonzero(self.detector.threshold.alarms(scores))
         if not above.size:
             return
-        shares = self._blame(cut.take(above))
+        shares, votes = self._blame(cut.take(above)), self._votes(cut.take(above))
         limit = max(self.detector.threshold.score, np.finfo(np.float64).tiny)
-        for score, end, share, broken in zip(
-            scores[above], ends[above], shares, rules[above], strict=True
+        for score, end, share, broken, votes_of in zip(
+            scores[above], ends[above], shares, rules[above], votes, strict=True
         ):
             tags, parts = self._tags(share)
             ratio = float(score / limit)
@@ -107,7 +107,7 @@ class ByDetector:
                 tags=tags,
                 size=ratio,
                 severe=ratio > self._severe,
-                say=partial(say_score, ratio, tags, parts, rules_first=bool(broken)),
+                say=partial(self._say, ratio, tags, parts, votes_of, rules_first=bool(broken)),
             )
 
     def _record(self, stretch: RecentRows) -> Record:
@@ -143,6 +143,28 @@ class ByDetector:
         away = alarmed.matrix().astype(np.float64).reshape(len(alarmed), alarmed.length, -1) ** 2
         mean = away.mean(axis=1)
         return np.asarray(mean / np.maximum(mean.sum(axis=1, keepdims=True), 1e-12))
+
+    def _votes(self, alarmed: Windows) -> tuple[Bools, ...]:
+        """Return, for each window, who votes for an alarm; nothing for a detector without votes."""
+        model = self.detector.model
+        if not isinstance(model, VotedModel):
+            return (np.empty(0, np.bool_),) * len(alarmed)
+        return tuple(model.votes(alarmed).T)
+
+    def _say(
+        self,
+        ratio: float,
+        tags: tuple[str, ...],
+        shares: tuple[float, ...],
+        votes: Bools,
+        *,
+        rules_first: bool,
+    ) -> str:
+        text = say_score(ratio, tags, shares, rules_first=rules_first)
+        if not votes.size:
+            return text
+        model = voted_model(self.detector)
+        return f"{text}; {say_votes(model.named(votes), model.named(~votes, silent=True))}"
 
     def _tags(self, share: Floats) -> tuple[tuple[str, ...], tuple[float, ...]]:
         names = self.detector.framing.scaler.names

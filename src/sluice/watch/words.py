@@ -24,7 +24,7 @@ from sluice.invariants import (
 )
 from sluice.telemetry import Record
 
-__all__ = ["say_code", "say_missing", "say_rule", "say_score"]
+__all__ = ["say_code", "say_missing", "say_rule", "say_score", "say_votes"]
 
 JUST_ABOVE = 1.005  # a ratio that three digits show as 1
 MOST_TAGS = 4
@@ -164,6 +164,13 @@ def say_score(
     if not blamed:
         return text
     return f"{text}, most of it from {_listed(tuple(blamed))}: check these signals first"
+
+
+def say_votes(voted: tuple[str, ...], dissented: tuple[str, ...]) -> str:
+    """Return which members voted for an alarm and which did not."""
+    if not voted:
+        return "no member voted for it: the plant's own rules alarm"
+    return f"voted for it: {', '.join(voted)}; against: {', '.join(dissented) or 'none'}"
 
 
 def say_missing(tag: str) -> str:

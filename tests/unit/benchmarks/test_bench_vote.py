@@ -61,8 +61,18 @@ def test_results_are_stored_and_written(results: list[Result], tmp_path: Path) -
     assert again.results == results
     assert again.missing("line", 0, "moments", (*ATTACKS, "feasible")) == ("feasible",)
     assert again.missing("line", 1, "moments", ATTACKS) == ATTACKS
-    written = page(again.results, plants=("line", "other"), attacks=("replay", "feasible"))
-    assert "the plant other, the attack `feasible` on line, the autoencoder beside the" in written
+    written = page(
+        again.results,
+        plants=("line", "other"),
+        attacks=("replay", "feasible"),
+        rivals=("none", "replay"),
+        seeds=1,
+    )
+    assert (
+        "**Not run yet:** `feasible` on the moments of line (0 of 1 seeds), every attack on the "
+        "autoencoder of line (0 of 1 seeds), every attack on the moments of other (0 of 1 seeds), "
+        "every attack on the autoencoder of other (0 of 1 seeds)." in written
+    )
     attacked = len(ATTACKS) - 1
     assert written.count(f"**{attacked} of {attacked} attacked votes") == len((VOTE, OR_RULES))
     assert "moments, sum, statistic: wide (n = 1)" in written

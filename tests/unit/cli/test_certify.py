@@ -105,6 +105,8 @@ def test_the_certificate_as_text_and_page(sluice: Run, folder: Path, tmp_path: P
     for words in (
         "3 of 5 votes",
         "recall of attack windows",
+        "false-alarm events",
+        "If this member is malicious",
         "certified",
         "owners and integrators",
     ):

@@ -13,7 +13,7 @@ from sluice.detector.autoencoder import Descent
 from sluice.detector.blame import Blame
 from sluice.detector.calibration import Detector
 from sluice.detector.modelfile import load_detector, save_detector
-from sluice.detector.physics import rule_excess
+from sluice.detector.physics import Physics, rule_excess
 from sluice.errors import EmptyRulesError, ModelFileError, SettingError
 from sluice.invariants.mining.profiles import mine
 from sluice.invariants.ruleset import RuleSet
@@ -176,3 +176,16 @@ def test_rows_with_missing_readings_are_left_out(plant: Record) -> None:
     assert detector.training.windows < train(plant, kind="moments").training.windows
     with pytest.raises(SettingError, match="too few|needs at least"):
         train(plant.rows(0, 100), kind="moments")
+
+
+def test_a_level_that_stands_still_in_two_ways_is_named_once(plant: Record, rules: RuleSet) -> None:
+    """Blame of `sluice score` said `L_T1 stands still;L_T1 stands still`."""
+    batch = plant.rows(5_000, 7_000)
+    values = batch.values.copy()
+    values[1_000:, batch.index("L_T1")] = values[1_000, batch.index("L_T1")]
+    still = batch.with_values(values)
+    names = rule_excess(rules, still).names
+    assert names.count("L_T1 stands still") > 1  # blocks of two lengths
+    (named,) = Physics(rules=rules).blame(still, np.array([1_999]), rows=10, most=len(names))
+    assert "L_T1 stands still" in named
+    assert len(set(named)) == len(named)

@@ -116,6 +116,25 @@ def test_the_blame_is_the_median_over_those_that_vote() -> None:
     assert shares[0] == pytest.approx([0.5, 0.5])  # none votes: all count
 
 
+def test_voters_that_agree_on_no_tag_name_all_of_theirs() -> None:
+    """Of three voters that each blamed another tag, the median was 0 everywhere: no tag."""
+    voters = [
+        Voter(members=(name,), model=Fixed([90.0] * 3, [float(at == own) for at in range(3)]))
+        for own, name in enumerate("abc")
+    ]
+    shares = three(voters=tuple(voters)).blame(WINDOWS)
+    assert shares == pytest.approx(np.full((3, 3), 1 / 3))
+
+
+def test_a_voter_without_a_score_withholds_its_vote() -> None:
+    """NaN is ranked as the largest ratio: one vote for an alarm and one NaN were two votes."""
+    nan = float("nan")
+    nothing = Voter(members=("c",), model=Fixed([nan, nan, nan], [0.0, 1.0]))
+    model = three(voters=(*three().voters[:2], nothing))
+    assert model.votes(WINDOWS).sum(axis=0).tolist() == [0, 2, 1]
+    assert (model.scores(WINDOWS) > 1).tolist() == [False, True, False]
+
+
 def test_members_that_abstain_count_as_votes_against() -> None:
     model = three(members=("a", "b", "c", "d"), abstaining=(("d",),), needed=4)
     assert model.scores(WINDOWS).tolist() == [0, 0, 0]

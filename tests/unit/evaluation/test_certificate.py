@@ -128,6 +128,11 @@ def test_the_sentences_name_the_assumptions() -> None:
         assert words in said
 
 
+def test_the_assumption_counts_members_in_correct_words() -> None:
+    assert any("no more than 1 member is" in s for s in certify(THREE, malicious=1).sentences)
+    assert any("no more than 2 members are" in s for s in certify(THREE, malicious=2).sentences)
+
+
 def test_groups_cover_every_set() -> None:
     groups = covering_groups(tuple("abcdefg"), malicious=2)
     assert len(groups) == 3

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sluice.detector import Physics, voted_model, with_rules
 from sluice.errors import SettingError
+from sluice.federation import FederationSettings, federate
 from sluice.invariants.encoding import encode
 from sluice.invariants.integers import evaluate
 from sluice.invariants.relations import (
@@ -23,6 +25,7 @@ from sluice.invariants.relations import (
     Window,
 )
 from sluice.invariants.ruleset import Profile, RuleSet
+from sluice.lab.plants import simulate
 from sluice.seeding import stream
 from sluice.telemetry.channel import Channel, Codes, Role, Span
 from sluice.telemetry.record import Record
@@ -211,6 +214,48 @@ def test_nothing_to_judge_by_is_refused() -> None:
 def test_a_source_without_a_channel_is_refused(ground: Ground) -> None:
     with pytest.raises(Exception, match="has no channel 'F_PU1', which the watch's rules"):
         columns_of(("L_T1",), subject_of(ground.rules, None), source="rows.csv")
+
+
+@pytest.mark.parametrize("by_rules", [False, True])
+def test_an_alarm_of_a_vote_names_who_voted(ground: Ground, *, by_rules: bool) -> None:
+    """`sluice score` named the members that voted and dissented, `sluice watch` did not."""
+    plant = simulate("line", seed=0, days=12)
+    vote = federate(
+        FederationSettings(
+            clients={
+                name: plant.rows(at * 2_000, (at + 1) * 2_000) for at, name in enumerate("cab")
+            },
+            validation=plant.rows(7_000, 14_000),
+            detector="moments",
+            rule="vote",
+            malicious=1,
+            false_alarms_per_week=7.0,
+        )
+    ).detector
+    if by_rules:
+        vote = with_rules(vote, Physics(rules=ground.rules), plant.rows(7_000, 14_000))
+    record = ground.attacked(stopped_pump)
+    subject = subject_of(None, vote)
+    said = {
+        str(np.datetime64(signal.time, "us").astype("datetime64[s]")): signal.say()
+        for signal in signals_of(subject, rows_of(record, subject), [1_050])
+        if signal.symptom.kind is SymptomKind.DETECTOR
+    }
+    votes = voted_model(vote).votes(vote.framing.windows(record))
+    alarms = vote.score(record)
+    assert len(said) == alarms.alarms.sum() > 0
+    for at in np.flatnonzero(alarms.alarms):
+        text = said[str(alarms.times[at].astype("datetime64[s]"))]
+        names = [
+            [n for n, own in zip("abc", votes[:, at], strict=True) if bool(own) is one]
+            for one in (True, False)
+        ]
+        if not names[0]:
+            assert by_rules
+            assert "no member voted for it" in text
+        else:
+            against = ", ".join(names[1]) or "none"
+            assert text.endswith(f"; voted for it: {', '.join(names[0])}; against: {against}")
 
 
 def test_a_score_that_rounds_to_its_limit_is_just_above_it() -> None:

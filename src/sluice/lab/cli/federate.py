@@ -48,6 +48,7 @@ from sluice.federation import (
     Proofs,
     certificate_of,
     demand_bound,
+    votes_needed,
 )
 from sluice.files import alone_in, atomically, demand_room, public_folder
 from sluice.invariants import Profile, RuleSet, load_rules
@@ -255,6 +256,8 @@ def federate(
         false_alarms_per_week=false_alarms,
         descent=Descent(epochs=epochs, batch=batch),
     )
+    if rule == VOTE_RULES[0]:
+        votes_needed(setup.clients, setup.malicious)  # it refuses a vote that promises nothing
     with _claimed(out_dir):
         with working("opening the records", quiet=quiet):
             records = _open(plant, test, days=days, every=every)

@@ -156,6 +156,10 @@ def test_each_plant_alone_leaves_a_model_each(sluice: Run, tmp_path: Path) -> No
         (("--detector", "subspace", "--rule", "krum"), "no updates to weigh"),
         (("--detector", "subspace", "--rule", "vote"), "use the detector 'moments'"),
         (("--rule", "vote"), "an autoencoder is trained in rounds"),
+        (
+            ("--detector", "moments", "--rule", "vote", "--malicious", 2),
+            "a vote of 4 members cannot withstand 2 malicious ones",
+        ),
         (("--plant", "lime"), "did you mean 'line'?"),
         (("--rules", "none.json"), "none.json"),
         (("--policy", "lax"), "'lax'"),
