@@ -54,7 +54,7 @@ def mine_means(
 def mean_of(mean: Mean, blocks: Sequence[Record], *, share: float) -> Invariant | None:
     """Return the mean with a tolerance that a share of later rows is expected to break.
 
-    `None` if the blocks hold too few windows to tell.
+    `None` if the blocks hold too few windows to tell, or if the channel is 0 in all of them.
     """
     means = _means(mean, blocks)
     if means.size < 2 * LEAST_WINDOWS:  # they overlap by half
@@ -66,7 +66,7 @@ def mean_of(mean: Mean, blocks: Sequence[Record], *, share: float) -> Invariant 
     span = float(np.fmax.reduce(readings) - np.fmin.reduce(readings))
     least = max(LEAST_SHARE * span, READING_SHARE * abs(usual))
     tolerance = max(reach, ROOM * shown, least)
-    return Invariant(relation=replace(mean, mean=usual), tolerance=tolerance)
+    return Invariant(relation=replace(mean, mean=usual), tolerance=tolerance) if tolerance else None
 
 
 def _means(mean: Mean, blocks: Sequence[Record]) -> Floats:

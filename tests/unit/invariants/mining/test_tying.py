@@ -17,7 +17,7 @@ from sluice.invariants.mining.means import mean_of, mine_means
 from sluice.invariants.mining.spans import with_spans
 from sluice.invariants.mining.spectra import mine_spectra
 from sluice.invariants.mining.ties import mine_ties
-from sluice.invariants.relations import Constant, Coupling, RelationKind, SwitchBand
+from sluice.invariants.relations import Constant, Coupling, Mean, RelationKind, SwitchBand
 from sluice.invariants.residuals import residuals
 from sluice.lab.plants import simulate
 from sluice.seeding import stream
@@ -414,6 +414,15 @@ def test_a_level_that_cycles_has_a_mean_that_an_offset_leaves() -> None:
 def test_a_channel_that_wanders_and_one_that_never_moved_have_no_mean() -> None:
     walk = record_of({"L1": np.cumsum(noise("walk")), "F1": np.full(ROWS, 3.0)})
     assert mine_means([TANK, METER], [walk], share=1e-7) == ()
+
+
+def test_a_pump_that_rested_in_all_rows_but_a_few_has_no_mean_of_the_rest() -> None:
+    """Its limit was 0, so no rules could be mined of a network whose pump ran in one month."""
+    flow = Mean(name="F1 mean", channel="F1", mean=1.0, rows=64)
+    rested = record_of({"F1": np.zeros(ROWS)})
+    assert mean_of(flow, [rested], share=1e-7) is None
+    ran = record_of({"F1": np.where(np.arange(ROWS) < 64, 3.0, 0.0)})
+    assert mean_of(flow, [rested, ran], share=1e-7) is not None
 
 
 def test_a_short_record_has_no_mean() -> None:
