@@ -227,6 +227,10 @@ kills: setup ## kill a grid of 200 BATADAL cells ten times: the same results, by
 red-team: setup ## every attack at the gate, into docs/results (hours; continues where it was stopped)
 	$(BIN)/python -m benchmarks red-team --out docs/results/red-team.md
 
+.PHONY: detectability
+detectability: setup ## which slow noise in BATADAL's levels a test could notice, into docs/results (a minute)
+	$(BIN)/python -m benchmarks detectability --out docs/results/detectability.md
+
 .PHONY: drift
 drift: setup ## which leaks, drifting meters and set-points are named, into docs/results (a few minutes)
 	$(BIN)/python -m benchmarks drift --out docs/results/drift.md

@@ -24,9 +24,9 @@ READING_SHARE = 0.0025  # of the usual reading: the offset of a meter drifts by 
 def mine_means(
     channels: Sequence[Channel], blocks: Sequence[Record], *, share: float
 ) -> tuple[Mean, ...]:
-    """Return a mean for each channel of which it notices an offset of a tenth of the range.
+    """Return a mean for each channel of which it notices an offset.
 
-    Of a level, an offset of a quarter.
+    An offset of a tenth of the range, of a level a quarter.
 
     A tank that fills and empties several times within a window has nearly the same mean in each.
     The windows are those of the lengths tried that notice the smallest offset.
