@@ -54,7 +54,7 @@ class Lending:
     """The tail of its scores that a plant lends, and how many members lend theirs."""
 
     own: LentTail | None
-    why: str  # it lends none; empty if it does
+    why: str  # why it lends none; empty if it lends one
     once_a_week: float | None  # the score that a clean week passes once, over the median score
     rarest_rate: float | None  # false alarms a week: the batch is too short for rarer ones
     members: int  # in the last model
